@@ -34,8 +34,11 @@ unsafe extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// Runs `body` in a child process. Returns whether the child ended without a panic.
-fn in_a_child(body: impl FnOnce()) -> bool {
+const SIGABRT: i32 = 6;
+const SIGSEGV: i32 = 11;
+
+/// Runs `body` in a child process, and returns its status.
+fn status_of_a_child(body: impl FnOnce()) -> i32 {
     // SAFETY: the call has no arguments. The child runs on a copy of this thread alone, and never
     // returns from this function. After a fork the allocator works (glibc), and no other thread of
     // this test holds a lock that the child takes.
@@ -48,11 +51,32 @@ fn in_a_child(body: impl FnOnce()) -> bool {
         // SAFETY: the call ends the process at once, and runs no destructor.
         unsafe { _exit(i32::from(!done)) };
     }
+    status_of(child)
+}
+
+/// The status of a child, which has ended.
+fn status_of(child: i32) -> i32 {
     let mut status = 0;
     // SAFETY: `child` is a child of this process, and `status` has room for its status.
     let waited = unsafe { waitpid(child, &raw mut status, 0) };
     assert_eq!(waited, child);
-    status == 0
+    status
+}
+
+/// The signal that has ended a child, or 0: the low bits of its status.
+fn signal_that_ends(child: i32) -> i32 {
+    status_of(child) & 0x7f
+}
+
+/// Runs `body` in a child process. Returns whether the child ended without a panic.
+fn in_a_child(body: impl FnOnce()) -> bool {
+    status_of_a_child(body) == 0
+}
+
+/// Runs `body` in a child process, which a signal ends.
+#[track_caller]
+fn in_a_child_that_dies(signal: i32, body: impl FnOnce()) {
+    assert_eq!(status_of_a_child(body) & 0x7f, signal);
 }
 
 /// Runs `body` while a child process holds whatever a fork gives to it.
@@ -77,16 +101,32 @@ fn beside_a_child<T>(body: impl FnOnce() -> T) -> T {
     done.unwrap_or_else(|payload| std::panic::resume_unwind(payload))
 }
 
-/// Pinned memory stays with its parent. The child reads zeros, and not what a GPU may write.
+/// Pinned memory stays with its parent. A child that touches it dies: behind the references that it
+/// has from its parent, no value may change.
 fn pinned_memory_stays_in_the_parent(gpu: &Device) {
     let stream = gpu.stream::<Download>().unwrap();
     let mut host = gpu.pinned_from(&[7_u32; 4096]).unwrap();
-    assert!(in_a_child(|| {
-        assert!(host.iter().all(|value| *value == 0));
-        host.fill(9);
-        assert!(host.iter().all(|value| *value == 9));
-    }));
+    for at in [0, 4095] {
+        in_a_child_that_dies(SIGSEGV, || assert_eq!(host[at], 0));
+    }
+    in_a_child_that_dies(SIGSEGV, || host.fill(9));
     assert_eq!(*host, [7; 4096]);
+    // Blocks that the parent frees and takes again.
+    drop(host);
+    gpu.trim_pinned(0);
+    let mut host = gpu.pinned_from(&[7_u32; 4096]).unwrap();
+    in_a_child_that_dies(SIGSEGV, || host.fill(9));
+    let freed = gpu.pinned::<u32>(64).unwrap();
+    drop(freed);
+    if gpu.is_simulated() {
+        // A child's own memory is none of its parent's.
+        assert!(in_a_child(|| {
+            let mut own = gpu.pinned_from(&[5_u32; 64]).unwrap();
+            own.fill(6);
+            assert_eq!(*own, [6; 64]);
+            in_a_child_that_dies(SIGSEGV, || own.fill(7));
+        }));
+    }
 
     // The parent writes a page first, and then the GPU. On a GPU this page is then the GPU's.
     let mut data = stream.alloc_zeroed::<u32>(4096).unwrap();
@@ -134,12 +174,12 @@ fn write_combined_memory_stays_in_the_parent(gpu: &Device) {
     frame.fill(8.., 8).unwrap();
 }
 
-/// In a child, a scope does not wait for the closures that its parent's threads run, and takes no
-/// others.
-fn a_scope_of_the_parent_ends_in_a_child(gpu: &Device) {
+/// A child takes no closures for its parent's scope. It cannot leave the scope either: closures of
+/// the parent may have changed what they borrow half-way.
+fn a_child_does_not_leave_a_scope_of_its_parent(gpu: &Device) {
     let (open, gate) = mpsc::channel::<()>();
     let (begins, began) = mpsc::channel();
-    let (child, refused) = done_scope(|scope| {
+    let child = done_scope(|scope| {
         let held = move |_| {
             begins.send(()).unwrap();
             // Ends when the parent drops the sender.
@@ -147,26 +187,26 @@ fn a_scope_of_the_parent_ends_in_a_child(gpu: &Device) {
         };
         downloading(gpu, 50).on_done_in(scope, held).unwrap();
         began.recv().unwrap();
-        // SAFETY: as in `in_a_child`: the child leaves this function by `_exit` alone.
+        assert!(in_a_child(|| {
+            let refused = downloading(gpu, 50).on_done_in(scope, |_| ());
+            is_of_a_fork(&refused.unwrap_err());
+        }));
+        // SAFETY: as in `status_of_a_child`: the child does not leave this function.
         let child = unsafe { fork() };
         if child == 0 {
             // SAFETY: the call takes no pointer. The signal ends a child that waits for ever.
             unsafe { alarm(100) };
-            let told = downloading(gpu, 50).on_done_in(scope, |_| ());
-            return (child, matches!(told, Err(Error::HostThread { .. })));
+            // Leaves the scope.
+            return child;
         }
+        assert_eq!(signal_that_ends(child), SIGABRT);
         drop(open);
-        (child, false)
+        child
     });
     if child == 0 {
         // SAFETY: the call ends the process at once, and runs no destructor.
-        unsafe { _exit(i32::from(!refused)) };
+        unsafe { _exit(0) };
     }
-    assert!(child > 0, "cannot fork");
-    let mut status = 0;
-    // SAFETY: `child` is a child of this process, and `status` has room for its status.
-    let waited = unsafe { waitpid(child, &raw mut status, 0) };
-    assert_eq!((waited, status), (child, 0));
 }
 
 fn downloading(gpu: &Device, fills: u32) -> Handoff<PinnedBuffer<u32>> {
@@ -260,7 +300,7 @@ fn a_child_has_neither_its_parents_threads_nor_its_pinned_memory() {
         assert_eq!(downloading(&gpu, 50).synchronize().unwrap()[63], 49);
     }));
 
-    a_scope_of_the_parent_ends_in_a_child(&gpu);
+    a_child_does_not_leave_a_scope_of_its_parent(&gpu);
 
     // A wait that began before the fork. The waiting thread stays in the parent, inside a kernel,
     // with the device locked.

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, TryLockError};
 
 use super::{DriverError, ErrorCode};
+use crate::process::Process;
 
 /// A value behind a lock; see the [module](self).
 pub struct CallLock<T> {
@@ -25,7 +26,7 @@ pub struct CallLock<T> {
     /// The message of the panic that happened inside.
     panicked: OnceLock<String>,
     /// The process that made the lock.
-    process: u32,
+    process: Process,
 }
 
 /// Why [`CallLock::enter`] did not run its closure to the end.
@@ -45,7 +46,7 @@ impl<T> CallLock<T> {
             value: Mutex::new(value),
             holder: AtomicUsize::new(0),
             panicked: OnceLock::new(),
-            process: std::process::id(),
+            process: Process::current(),
         }
     }
 
@@ -59,7 +60,7 @@ impl<T> CallLock<T> {
         }
         let locked = match self.value.try_lock() {
             Ok(value) => Ok(value),
-            Err(TryLockError::WouldBlock) if self.process != std::process::id() => {
+            Err(TryLockError::WouldBlock) if !self.process.is_current() => {
                 return Err(LockError::Forked);
             }
             Err(TryLockError::WouldBlock) => self.value.lock(),

@@ -96,6 +96,8 @@ mod kernel;
 mod managed;
 mod occupancy;
 mod pitched;
+#[doc(hidden)]
+pub mod process;
 mod properties;
 mod race;
 mod raw;

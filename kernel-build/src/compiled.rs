@@ -7,42 +7,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::BuildError;
+use crate::features::dep_info;
 
 /// The files in the dependency information at `path`. Relative paths in it begin at `base`.
 pub(crate) fn files(path: &Path, base: &Path) -> Result<Vec<PathBuf>, BuildError> {
     let text = fs::read_to_string(path).map_err(BuildError::io(path))?;
-    let files: Vec<PathBuf> = listed(&text).map(|file| base.join(file)).collect();
-    if files.is_empty() {
-        let what = format!("the list of source files in {}", path.display());
-        return Err(BuildError::Unsearched { what });
-    }
+    let unknown = || BuildError::Unsearched {
+        what: format!("the list of source files in {}", path.display()),
+    };
+    let names = path.to_str().and_then(|path| dep_info::files(path, &text));
+    let files = names.ok_or_else(unknown)?.into_iter().map(|file| base.join(file));
     // The compiler read the files, so they exist.
     files
-        .into_iter()
         .map(|file| file.canonicalize().map_err(BuildError::io(&file)))
         .collect()
-}
-
-/// Each file has a rule of its own without dependencies: its name, where a space is `\ `, and a
-/// colon.
-fn listed(text: &str) -> impl Iterator<Item = String> {
-    let rules = text.lines().filter(|line| !line.starts_with('#'));
-    rules
-        .filter_map(|line| line.strip_suffix(':'))
-        .map(|name| name.replace("\\ ", " "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn files_are_rules_without_dependencies() {
-        let text = "/t/k.d: src/lib.rs src/a\\ b.rs /x/table.in\n\n/t/k.s: src/lib.rs src/a\\ b.rs /x/table.in\n\n\
-                    src/lib.rs:\nsrc/a\\ b.rs:\n/x/table.in:\n\n# env-dep:CARGO_PKG_NAME=k\n# env-dep:X:\n";
-        let files: Vec<String> = listed(text).collect();
-        assert_eq!(files, ["src/lib.rs", "src/a b.rs", "/x/table.in"]);
-    }
 
     #[test]
     fn a_list_without_files_is_an_error() {

@@ -50,6 +50,7 @@ const OF_CRATES: &str = "\
 const WRAPPER: &str = include_str!("features/wrapper.rs");
 const EXPANDED: &str = include_str!("features/expanded.rs");
 const FILES: &str = include_str!("features/files.rs");
+const DEP_INFO: &str = include_str!("features/dep_info.rs");
 
 /// The start of the program's own errors. The program has this text from here.
 pub(crate) const REFUSED: &str = "error: refused in a crate for the GPU: ";
@@ -58,7 +59,8 @@ pub(crate) const REFUSED: &str = "error: refused in a crate for the GPU: ";
 pub(crate) const CHANGED: &str =
     "error: refused, because a file may have changed while it was compiled for the GPU: ";
 
-// The program has the modules; only their tests run here.
+pub(crate) mod dep_info;
+// Only the program has these modules; their tests run here.
 #[cfg(test)]
 mod expanded;
 #[cfg(test)]
@@ -77,7 +79,9 @@ pub(crate) fn wrapper(toolchain: &Toolchain, directory: &Path) -> Result<PathBuf
         ("CUDA_RT_REFUSED", REFUSED.as_ref()),
         ("CUDA_RT_CHANGED", CHANGED.as_ref()),
     ];
-    let text = format!("{WRAPPER}\nmod expanded {{\n{EXPANDED}}}\nmod files {{\n{FILES}}}\n// {lists:?}\n");
+    let modules = [("expanded", EXPANDED), ("dep_info", DEP_INFO), ("files", FILES)];
+    let modules = modules.map(|(name, text)| format!("mod {name} {{\n{text}}}\n"));
+    let text = format!("{WRAPPER}\n{}// {lists:?}\n", modules.concat());
     let source = directory.join("rustc_with_features.rs");
     let program = source.with_extension(EXE_SUFFIX.trim_start_matches('.'));
     if program.exists() && fs::read_to_string(&source).is_ok_and(|known| known == text) {

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use super::op::Op;
 use super::{Core, State};
 use cuda_rt_driver::host_function::is_inside;
+use cuda_rt_driver::process::Process;
 use cuda_rt_driver::{DriverError, ErrorCode, HostFunction};
 
 /// The time that calls which do not wait give each function.
@@ -32,7 +33,7 @@ pub(super) struct HostFunctions {
     core: Weak<Core>,
     thread: Option<Sender<Started>>,
     /// The process of the thread. A forked child has no copy of it.
-    process: u32,
+    process: Process,
     /// Number of functions that run, or wait for the thread.
     running: usize,
     /// Whether functions were running when the process was forked. They never end in the child.
@@ -46,7 +47,7 @@ impl HostFunctions {
         Self {
             core,
             thread: None,
-            process: std::process::id(),
+            process: Process::current(),
             running: 0,
             left: false,
             grace: None,
@@ -60,8 +61,9 @@ impl HostFunctions {
 
     /// Notices that the process was forked.
     fn note_fork(&mut self) {
-        if self.process != std::process::id() {
-            self.process = std::process::id();
+        let process = Process::current();
+        if self.process != process {
+            self.process = process;
             self.left |= self.running > 0;
             (self.running, self.thread, self.grace) = (0, None, None);
         }

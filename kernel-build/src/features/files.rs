@@ -13,6 +13,8 @@ use std::fs::{self, Metadata};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::dep_info;
+
 /// More than the kernel's clock for files is behind.
 pub(crate) const CLOCK_LAG: Duration = Duration::from_millis(25);
 
@@ -27,38 +29,11 @@ const NO_FILE: &str = "is no file on a disk";
 /// # Errors
 /// The first such file, and why; or that the list is not understood.
 pub(crate) fn refuse_changed((path, text): (&str, &str), since: SystemTime) -> Result<(), String> {
-    let files = files(path, text).ok_or_else(|| format!("the list of files in {path} is not understood"))?;
+    let files = dep_info::files(path, text)
+        .ok_or_else(|| format!("the list of files in {path} is not understood"))?;
     files.iter().try_for_each(|file| {
         settled(Path::new(file), since).map_err(|why| format!("the file {file}, which {why}"))
     })
-}
-
-/// The files of a dep-info: the rules come first, one of them for the dep-info itself, then a line
-/// for each file, then the environment.
-///
-/// A name may have any character. rustc marks spaces with a backslash, and nothing marks the end of
-/// a line. So the files must make the very rule that stands there: no name that has the end of a
-/// line can.
-fn files(path: &str, text: &str) -> Option<Vec<String>> {
-    let mut lines: Vec<&str> = text.split('\n').collect();
-    while lines
-        .last()
-        .is_some_and(|line| line.is_empty() || line.starts_with("# env-dep:"))
-    {
-        lines.pop();
-    }
-    let rules = lines.iter().rposition(|line| line.is_empty())?;
-    let names = lines[rules + 1..].iter().map(|line| line.strip_suffix(':'));
-    let names: Vec<&str> = names.collect::<Option<_>>()?;
-    if names.is_empty() || names.contains(&"") {
-        return None;
-    }
-    let rule = format!("{}: {}", path.replace(' ', "\\ "), names.join(" "));
-    let unmarked = format!("{path}: {}", names.join(" "));
-    let has_rule = lines[..rules]
-        .iter()
-        .any(|line| *line == rule || *line == unmarked);
-    has_rule.then(|| names.iter().map(|name| name.replace("\\ ", " ")).collect())
 }
 
 /// Whether the file is one on a disk, and neither it nor a link to it has changed after `since`.
@@ -140,47 +115,6 @@ fn changed(found: &Metadata) -> Option<SystemTime> {
 mod tests {
     use super::*;
 
-    /// What rustc writes for these files.
-    fn rendered(files: &[&str]) -> String {
-        let files: Vec<String> = files.iter().map(|file| file.replace(' ', "\\ ")).collect();
-        let rules = ["/t/liba.rmeta", "/t/a.d"].map(|output| format!("{output}: {}\n\n", files.join(" ")));
-        let lines: String = files.iter().map(|file| format!("{file}:\n")).collect();
-        format!("{}{lines}\n# env-dep:CARGO_PKG_NAME=a\n", rules.concat())
-    }
-
-    #[test]
-    fn the_files_of_a_list_are_found() {
-        for files_of_list in [
-            &["src/lib.rs"][..],
-            &["src/lib.rs", "src/a b.rs", "src/a\\ b.rs", "src/a:.rs"],
-        ] {
-            assert_eq!(files("/t/a.d", &rendered(files_of_list)).unwrap(), files_of_list);
-        }
-    }
-
-    /// A file is hidden behind others, by a name with the end of a line.
-    #[test]
-    fn a_name_with_the_end_of_a_line_is_refused() {
-        for hidden in [
-            "good.rs:\n# env-dep:x",
-            "good.rs:\nother.rs",
-            "good.rs\nother.rs",
-            "good.rs:\n",
-            "good.rs:\n\n/t/a.d: src/lib.rs good.rs",
-            "\n\n",
-        ] {
-            for list in [
-                &["src/lib.rs", hidden][..],
-                &["src/lib.rs", "good.rs", "good.rs:", hidden],
-                &[hidden, "src/lib.rs"],
-            ] {
-                assert_eq!(files("/t/a.d", &rendered(list)), None, "{list:?}");
-            }
-        }
-        assert_eq!(files("/t/b.d", &rendered(&["src/lib.rs"])), None);
-        assert_eq!(files("/t/a.d", ""), None);
-    }
-
     #[cfg(unix)]
     #[test]
     fn a_file_that_changes_or_is_reached_by_a_new_link_is_refused() {
@@ -207,7 +141,8 @@ mod tests {
                 .contains("read")
         );
         assert!(settled(directory.path(), since).is_err());
-        let list = rendered(&[link.to_str().unwrap()]);
+        let link = link.to_str().unwrap();
+        let list = format!("/t/a.d: {link}\n\n{link}:\n");
         let refused = refuse_changed(("/t/a.d", &list), since).unwrap_err();
         assert!(refused.starts_with("the file /"), "{refused}");
         refuse_changed(("/t/a.d", &list), SystemTime::now()).unwrap();

@@ -10,8 +10,8 @@
 //!
 //! Afterwards, it sees that the compilation read no file that may have changed since (`files.rs`).
 //!
-//! `features.rs` compiles this file, with `expanded.rs` and `files.rs` as modules of it. The
-//! environment of that compilation has the lists.
+//! `features.rs` compiles this file, with `expanded.rs`, `dep_info.rs` and `files.rs` as modules.
+//! The environment of that compilation has the lists.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -430,7 +430,7 @@ impl<D: Live> Device<D> {
     /// (`cuMemHostRegister`).
     ///
     /// The pool maps its pages itself, for two promises: they stay mapped under a `&mut [T]` as
-    /// long as the buffer lives, and a child of `fork` gets pages of its own. So they are not
+    /// long as the buffer lives, and a child of `fork` does not get them. So they are not
     /// write-combined, because only `cuMemHostAlloc` maps such pages. Data that the CPU writes once
     /// and never reads have [`write_combined`](Self::write_combined).
     ///

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::order::fence::Fence;
 use crate::order::unless::Unless;
+use cuda_rt_driver::process::Process;
 
 /// The size of a block for `bytes` bytes: a whole number of pages of `page` bytes. Past eight pages
 /// there are eight sizes to each power of two. So at most an eighth is wasted, and similar lengths
@@ -26,38 +27,46 @@ type BySize<B> = BTreeMap<usize, VecDeque<(Fence, B)>>;
 
 /// Free blocks, by their sizes in bytes. To drop a block frees its memory, which may block.
 #[derive(Debug)]
-pub(super) struct FreeBlocks<B>(Mutex<BySize<B>>);
+pub(super) struct FreeBlocks<B>(Mutex<(Process, BySize<B>)>);
 
 impl<B> Default for FreeBlocks<B> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self(Mutex::new((Process::current(), BySize::default())))
     }
 }
 
 impl<B> FreeBlocks<B> {
-    fn lock(&self) -> MutexGuard<'_, BySize<B>> {
+    /// A child of `fork` leaks its parent's blocks: a signal would end it where it uses them.
+    fn lock(&self) -> MutexGuard<'_, (Process, BySize<B>)> {
         // A panic under the lock can only have lost blocks: no block has two owners.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (process, blocks) = &mut *free;
+        if !process.is_current() {
+            *process = Process::current();
+            std::mem::forget(std::mem::take(blocks));
+        }
+        free
     }
 
     /// Takes a block of this size whose last use is over.
     pub(super) fn reuse(&self, bytes: usize) -> Option<B> {
         let mut free = self.lock();
-        let blocks = free.get_mut(&bytes)?;
+        let blocks = free.1.get_mut(&bytes)?;
         let done = blocks.iter().position(|(last_use, _)| is_over(last_use))?;
         blocks.remove(done).map(|(_, block)| block)
     }
 
     /// Takes back a block that may be reused once `fence` is over.
     pub(super) fn give_back(&self, bytes: usize, block: B, fence: Fence) {
-        self.lock().entry(bytes).or_default().push_back((fence, block));
+        let mut free = self.lock();
+        free.1.entry(bytes).or_default().push_back((fence, block));
     }
 
     /// Drops blocks whose last use is over, the largest first, until they have `most_bytes` bytes
     /// together. Returns their bytes.
     pub(super) fn trim(&self, most_bytes: usize) -> usize {
         let (mut done, mut done_bytes) = (Vec::new(), 0);
-        for (bytes, blocks) in self.lock().iter_mut().rev() {
+        for (bytes, blocks) in self.lock().1.iter_mut().rev() {
             let mut index = 0;
             while done_bytes < most_bytes && index < blocks.len() {
                 if !is_over(&blocks[index].0) {
@@ -76,7 +85,7 @@ impl<B> FreeBlocks<B> {
     /// The number of blocks, and their bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         let free = self.lock();
-        let sizes = || free.iter().map(|(bytes, blocks)| (bytes, blocks.len()));
+        let sizes = || free.1.iter().map(|(bytes, blocks)| (bytes, blocks.len()));
         (
             sizes().map(|(_, count)| count).sum(),
             sizes().map(|(bytes, count)| bytes * count).sum(),
@@ -87,7 +96,7 @@ impl<B> FreeBlocks<B> {
     /// leaked.
     pub(super) fn close(&mut self) {
         let free = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let free = std::mem::take(free).into_values().flatten();
+        let free = std::mem::take(&mut free.1).into_values().flatten();
         // All blocks are wrapped first: if one wait unwinds, the blocks after it are leaked, not
         // freed.
         let blocks: Vec<_> = free

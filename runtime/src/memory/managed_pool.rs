@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::free_blocks::{FreeBlocks, size_class};
 use crate::error::{During, Result};
 use crate::order::fence::Fence;
+use cuda_rt_driver::process::Process;
 use cuda_rt_driver::{Advice, Driver, DriverError, DriverResult, ErrorCode, Location};
 
 /// Managed memory. It keeps the driver that allocated it alive (obligations 6 and 14).
@@ -99,7 +100,7 @@ pub(crate) struct ManagedPool {
     driver: Arc<dyn Driver>,
     free: FreeBlocks<ManagedBlock>,
     /// The process in which the memory is mapped.
-    process: u32,
+    process: Process,
 }
 
 impl ManagedPool {
@@ -107,13 +108,13 @@ impl ManagedPool {
         Self {
             driver,
             free: FreeBlocks::default(),
-            process: std::process::id(),
+            process: Process::current(),
         }
     }
 
     /// An error in a process that was forked from the one in which the memory is mapped.
     pub(crate) fn check_process(&self) -> DriverResult<()> {
-        if self.process == std::process::id() {
+        if self.process.is_current() {
             return Ok(());
         }
         Err(DriverError::with_detail(
@@ -121,7 +122,7 @@ impl ManagedPool {
             ErrorCode::NOT_INITIALIZED,
             format!(
                 "this process was forked, and memory that CUDA maps stayed in its parent, process {}; open the device after `fork`",
-                self.process
+                self.process.id()
             ),
         ))
     }

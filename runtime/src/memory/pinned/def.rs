@@ -23,8 +23,8 @@ use crate::tag::Idle;
 /// blocks. The pool reuses a block only after it has seen the block's last event complete. So the
 /// next user meets neither a pending copy nor a disk write that still owns the buffer (H16, H17).
 ///
-/// A child of `fork` finds zeros in a buffer of its parent: the memory stays with the parent, whose
-/// GPU may write it.
+/// The memory stays with this process, because the GPU may write it. A child of `fork` that touches
+/// a buffer of its parent is ended by a signal (SIGSEGV).
 //
 // # Invariants
 // PINNED-1. `storage` is mapped, page-locked, at least `len` elements long, and owned by nothing

@@ -43,6 +43,7 @@ pub use self::scope::{DoneScope, done_scope};
 use self::thread::{Thread, check_process, contain};
 use crate::order::stream_ref::StreamId;
 use crate::order::unless::unwound;
+use cuda_rt_driver::process::Process;
 use cuda_rt_driver::{Backend, DriverResult, ErrorCode};
 
 /// Time after an arrival or a completion in which the thread asks without pause.
@@ -152,7 +153,7 @@ fn start(pauses: bool, at_end: impl FnOnce() + Send + 'static) -> io::Result<Sen
 pub(crate) struct Watch {
     state: Mutex<State>,
     /// The process whose thread ends the wait.
-    process: u32,
+    process: Process,
 }
 
 #[derive(Debug)]
@@ -166,7 +167,7 @@ impl Watch {
     pub(crate) fn new(waker: Waker) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State::Pending(waker)),
-            process: std::process::id(),
+            process: Process::current(),
         })
     }
 

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::thread::check_process;
+use cuda_rt_driver::process::Process;
 use cuda_rt_driver::{DriverResult, host_function};
 
 thread_local! {
@@ -49,7 +50,7 @@ struct Pending {
     state: Mutex<State>,
     none: Condvar,
     /// The process of the scope. A child of `fork` has no thread that would run its closures.
-    process: u32,
+    process: Process,
 }
 
 #[derive(Debug)]
@@ -67,11 +68,25 @@ impl Pending {
     /// Blocks until no closure is left. Returns whether one of them panicked.
     fn wait(&self) -> bool {
         let mut state = self.lock();
-        // In a child of `fork` the closures of the parent never run, and nothing drops them.
-        while state.closures > 0 && check_process(self.process).is_ok() {
+        while state.closures > 0 {
+            self.end_child();
             state = self.none.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.panicked
+    }
+
+    /// Ends a child of `fork`. The closures run in its parent alone. Counterexample: the child
+    /// leaves the scope while a closure sorts what it borrows. The child keeps the slice with one
+    /// element twice, and drops it.
+    fn end_child(&self) {
+        if self.process.is_current() {
+            return;
+        }
+        eprintln!(
+            "H26: a child of `fork` cannot leave a `done_scope` of its parent, whose closures use what they borrow: \
+             fork outside of the scope, or end the child inside it"
+        );
+        std::process::abort();
     }
 }
 
@@ -160,6 +175,11 @@ impl Drop for Wait<'_> {
 /// that the caller gets: `std::mem::forget` of this value, and the closure writes to a stack frame
 /// that is gone.
 ///
+/// # Forks
+/// The closures stay in the process of the scope. A child of `fork` that would leave the scope
+/// before they are over is ended (`std::process::abort`), because a closure may have changed what
+/// it borrows half-way. Fork outside of the scope, or end the child inside it.
+///
 /// # Hazards prevented
 /// H26: what a closure borrows lives until the closure is over.
 ///
@@ -207,7 +227,7 @@ pub fn done_scope<'env, T>(body: impl for<'scope> FnOnce(&'scope DoneScope<'scop
                 panicked: false,
             }),
             none: Condvar::new(),
-            process: std::process::id(),
+            process: Process::current(),
         }),
         scope: PhantomData,
         env: PhantomData,

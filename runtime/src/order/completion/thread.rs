@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fmt, io};
 
 use cuda_rt_driver::call_lock::message as panic_message;
+use cuda_rt_driver::process::Process;
 
 /// The handle of a thread, which runs while a sender to it exists.
 pub(super) struct Thread<T>(Mutex<State<T>>);
@@ -80,12 +81,12 @@ impl<T> Thread<T> {
 /// A sender to a thread, and the process of the thread.
 struct Started<T> {
     sender: Sender<T>,
-    process: u32,
+    process: Process,
 }
 
 impl<T> Started<T> {
     fn new(sender: Sender<T>) -> Self {
-        let process = std::process::id();
+        let process = Process::current();
         Self { sender, process }
     }
 
@@ -96,12 +97,13 @@ impl<T> Started<T> {
 }
 
 /// Returns an error if this process is not `process`, but was forked from it.
-pub(super) fn check_process(process: u32) -> io::Result<()> {
-    if process == std::process::id() {
+pub(super) fn check_process(process: Process) -> io::Result<()> {
+    if process.is_current() {
         return Ok(());
     }
     Err(io::Error::other(format!(
-        "this process was forked, and the device's threads stayed in its parent, process {process}; open the device after `fork`"
+        "this process was forked, and the device's threads stayed in its parent, process {}; open the device after `fork`",
+        process.id()
     )))
 }
 
