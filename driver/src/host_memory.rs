@@ -52,11 +52,11 @@ impl HostMemory {
             // SAFETY: HOST-MEMORY-1 and HOST-MEMORY-3: the pages are mapped until `map` is dropped,
             // which comes after the drop of this value.
             let kept = unsafe { crate::process::Kept::new(base.as_ptr(), map.len()) }?;
-            return Ok(Self {
+            Ok(Self {
                 _kept: kept,
                 map,
                 base,
-            });
+            })
         }
         // CUDA runs on no other system that has `fork`. A child's pages are copies there.
         #[cfg(not(target_os = "linux"))]

@@ -165,6 +165,18 @@ pub enum BuildError {
         /// The flags, as JSON.
         flags: String,
     },
+    /// A dependency of the kernels is compiled as a dynamic or static library, too. Cargo then gives
+    /// its files no names of their own, and may take one crate for another.
+    #[error(
+        "the crate `{krate}`, on which the kernels depend, is compiled as {kinds}: remove `crate-type` from `[lib]` in its \
+         Cargo.toml, or let it be `[\"lib\"]`"
+    )]
+    LibraryKinds {
+        /// The crate.
+        krate: String,
+        /// Its `crate-type`, as JSON.
+        kinds: String,
+    },
     /// Cargo's list of all compilations was not understood, so it does not prove that a profile
     /// adds no flags.
     #[error(

@@ -155,9 +155,27 @@ fn crates(graph: &str) -> Result<Vec<String>, BuildError> {
                 flags: flags.to_string(),
             });
         }
+        refuse_kinds(&name, &unit["target"]["crate_types"])?;
         crates.push(name);
     }
     Ok(crates)
+}
+
+/// Refuses a crate that cargo compiles as a dynamic or static library beside the Rust library: its
+/// files have no hash in their names. Two such crates of one name overwrite each other's files, and
+/// cargo takes the one for the other. The kernels' own crate is a `cdylib` alone.
+fn refuse_kinds(krate: &str, kinds: &Value) -> Result<(), BuildError> {
+    let kinds = kinds
+        .as_array()
+        .ok_or_else(|| unknown(&format!("no kinds of `{krate}`")))?;
+    let is_library = |kind: &Value| kind == "lib" || kind == "rlib";
+    if !kinds.is_empty() && (kinds.iter().all(is_library) || kinds.iter().all(|kind| kind == "cdylib")) {
+        return Ok(());
+    }
+    Err(BuildError::LibraryKinds {
+        krate: krate.to_owned(),
+        kinds: Value::from(kinds.clone()).to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -166,9 +184,9 @@ mod tests {
 
     const GRAPH: &str = r#"{"version":1,"units":[
         {"target":{"name":"syn"},"profile":{},"platform":null,"mode":"build"},
-        {"target":{"name":"core"},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"build","is_std":true},
+        {"target":{"name":"core","crate_types":["lib"]},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"build","is_std":true},
         {"target":{"name":"build-script-build"},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"run-custom-build"},
-        {"target":{"name":"a-b"},"profile":{"rustflags":[]},"platform":"nvptx64-nvidia-cuda","mode":"build"}]}"#;
+        {"target":{"name":"a-b","crate_types":["cdylib"]},"profile":{"rustflags":[]},"platform":"nvptx64-nvidia-cuda","mode":"build"}]}"#;
 
     #[test]
     fn crates_are_those_that_are_compiled_for_the_gpu() {
@@ -214,11 +232,21 @@ mod tests {
             let error = crates(&GRAPH.replace(from, to)).unwrap_err();
             assert!(matches!(error, BuildError::ProfileFlags { .. }), "{error}");
         }
+        for kinds in [
+            "[\"lib\",\"dylib\"]",
+            "[\"cdylib\",\"rlib\"]",
+            "[\"staticlib\"]",
+            "[]",
+        ] {
+            let error = crates(&GRAPH.replace("[\"cdylib\"]", kinds)).unwrap_err();
+            assert!(matches!(error, BuildError::LibraryKinds { .. }), "{error}");
+        }
         for (from, to) in [
             ("\"version\":1", "\"version\":2"),
             ("\"platform\":\"nvptx64", "\"platform\":\"amdgcn"),
             ("units", "others"),
             ("\"name\":\"a-b\"", "\"title\":\"a\""),
+            ("\"crate_types\":[\"cdylib\"]", "\"kind\":[\"cdylib\"]"),
         ] {
             let error = crates(&GRAPH.replace(from, to)).unwrap_err();
             assert!(matches!(error, BuildError::FlagsUnknown { .. }), "{error}");

@@ -257,8 +257,8 @@ fn compile_for(
             fs::remove_file(&path).map_err(BuildError::io(&path))?;
         }
     }
-    compilation.run(Purpose::Kernels)?;
     features::refuse_flags(&compilation.unit_graph()?, &library.name)?;
+    compilation.run(Purpose::Kernels)?;
     statics::refuse(compilation, &library.name)?;
 
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io(&path));

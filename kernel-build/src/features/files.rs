@@ -101,7 +101,11 @@ fn before(found: &Metadata, since: SystemTime) -> Result<(), String> {
 fn changed(found: &Metadata) -> Option<SystemTime> {
     use std::os::unix::fs::MetadataExt;
     let seconds = Duration::from_secs(u64::try_from(found.ctime()).ok()?);
-    let part = Duration::from_nanos(u64::try_from(found.ctime_nsec()).ok()?);
+    // Some file systems keep whole seconds: any moment of this one, the last included.
+    let part = match u64::try_from(found.ctime_nsec()).ok()? {
+        0 => Duration::from_secs(1),
+        part => Duration::from_nanos(part),
+    };
     SystemTime::UNIX_EPOCH.checked_add(seconds + part)
 }
 

@@ -196,10 +196,16 @@ fn is_of_library(arguments: &[OsString]) -> bool {
         .to_str()
         .is_some_and(|edition| edition.starts_with("--edition="));
     let says_so = |pair: &[OsString]| pair[0] == "-Z" && pair[1] == OF_LIBRARY;
-    let root = Path::new(root).canonicalize();
+    // The file itself is no link: rustc looks for modules beside it.
+    let root = Path::new(root);
+    let file = root.file_name().unwrap_or_default();
+    let beside = root.parent().map(|beside| beside.canonicalize());
+    let is_no_link = beside.is_some_and(|beside| beside.ok().map(|beside| beside.join(file)) == root.canonicalize().ok());
+    let root = root.canonicalize();
     name == "--crate-name"
         && is_edition
         && arguments.windows(2).any(says_so)
         && LIBRARY_CRATES.contains(&krate(arguments))
+        && is_no_link
         && root.is_ok_and(|root| root.starts_with(LIBRARY))
 }

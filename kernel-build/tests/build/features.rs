@@ -120,14 +120,15 @@ fn a_crate_with_the_name_of_a_known_one_is_refused() {
     assert_refused(package.path(), "mir/src/lib.rs");
 }
 
-/// On nightly, a profile adds flags to any crate. Flags for attributes enable features, which rustc
-/// refuses; other flags could hide statics.
+/// On nightly, a profile adds flags to any crate. They are refused before anything is compiled:
+/// some enable features, one makes a crate part of rustc's library, others hide statics.
 #[test]
 fn a_profile_that_adds_flags_is_refused() {
-    for (flag, is_feature) in [
-        ("-Zcrate-attr=feature(core_intrinsics,custom_mir)", true),
-        ("-Zallow-features=core_intrinsics,custom_mir", false),
-        ("-Cpasses=globalopt", false),
+    for flag in [
+        "-Zcrate-attr=feature(core_intrinsics,custom_mir)",
+        "-Zallow-features=core_intrinsics,custom_mir",
+        "-Zforce-unstable-if-unmarked",
+        "-Cpasses=globalopt",
     ] {
         let package = package(
             "flags-by-a-profile",
@@ -145,13 +146,29 @@ fn a_profile_that_adds_flags_is_refused() {
             return;
         };
         match result.unwrap_err() {
-            BuildError::UnstableFeature { .. } if is_feature => {}
-            BuildError::ProfileFlags { krate, flags } if !is_feature => {
+            BuildError::ProfileFlags { krate, flags } => {
                 assert_eq!(krate, "mir");
                 assert!(flags.contains(flag), "{flags}");
             }
             error => panic!("{flag}: {error}"),
         }
+    }
+}
+
+/// Cargo gives no hash to the names of its files, so two crates may share them.
+#[test]
+fn a_dependency_of_two_kinds_is_refused() {
+    let package = package("a-dependency-of-two-kinds", KERNEL);
+    depend(package.path(), "");
+    let manifest = package.path().join("mir/Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap() + "[lib]\ncrate-type = [\"lib\", \"dylib\"]\n";
+    fs::write(manifest, text).unwrap();
+    match compile(package.path()) {
+        None => {}
+        Some(Err(BuildError::LibraryKinds { krate, kinds })) => {
+            assert_eq!((krate.as_str(), kinds.as_str()), ("mir", "[\"lib\",\"dylib\"]"));
+        }
+        Some(other) => panic!("{other:?}"),
     }
 }
 

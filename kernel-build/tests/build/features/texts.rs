@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kernel_build::{BuildError, Module};
 
-use super::{depend, depend_on};
+use super::depend_on;
 use crate::{compile, package};
 
 const KERNEL: &str = "#[kernel]
@@ -71,16 +71,19 @@ fn a_root_that_is_a_link_into_rustcs_library_is_searched() {
     if !has_library() {
         return;
     }
-    let package = package("a-link-to-a-root-of-the-library", KERNEL);
-    depend(package.path(), "");
-    let source = package.path().join("mir/src");
+    let package = package(
+        "a-link-to-a-root-of-the-library",
+        &KERNEL.replace("mir", "linked"),
+    );
+    depend_on(package.path(), "linked", "");
+    let source = package.path().join("linked/src");
     fs::remove_file(source.join("lib.rs")).unwrap();
     std::os::unix::fs::symlink(in_library("adler2"), source.join("lib.rs")).unwrap();
     fs::write(source.join("algo.rs"), FOREIGN).unwrap();
-    let manifest = package.path().join("mir/Cargo.toml");
+    let manifest = package.path().join("linked/Cargo.toml");
     let text = fs::read_to_string(&manifest).unwrap().replace("2024", "2021");
     fs::write(manifest, text).unwrap();
-    assert_hidden_unsafe(package.path(), "mir");
+    assert_hidden_unsafe(package.path(), "linked");
 }
 
 /// The root is rustc's own file; a macro that it calls is not.
@@ -89,11 +92,11 @@ fn a_root_in_rustcs_library_is_searched() {
     if !has_library() {
         return;
     }
-    let package = package("a-root-in-the-library", KERNEL);
-    depend(package.path(), "");
-    let directory = package.path().join("mir");
+    let package = package("a-root-in-the-library", &KERNEL.replace("mir", "inside"));
+    depend_on(package.path(), "inside", "");
+    let directory = package.path().join("inside");
     let manifest = format!(
-        "[package]\nname = \"mir\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[lib]\npath = {:?}\n\
+        "[package]\nname = \"inside\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[lib]\npath = {:?}\n\
          [dependencies]\ncfg-if = {{ path = \"cfg-if\" }}\n",
         in_library("dlmalloc")
     );
@@ -115,7 +118,7 @@ fn a_root_in_rustcs_library_is_searched() {
         } }; }
     "#;
     fs::write(macros.join("src/lib.rs"), text).unwrap();
-    assert_hidden_unsafe(package.path(), "mir");
+    assert_hidden_unsafe(package.path(), "inside");
 }
 
 /// A file that differs by process chooses the text.
@@ -123,11 +126,11 @@ fn a_root_in_rustcs_library_is_searched() {
 #[test]
 fn a_file_that_differs_by_process_is_refused() {
     let source = "pub fn value() -> u32 { include!(\"/proc/sys/kernel/ns_last_pid\") }";
-    let package = package("a-file-of-the-kernel", KERNEL);
-    depend(package.path(), source);
+    let package = package("a-file-of-the-kernel", &KERNEL.replace("mir", "differs"));
+    depend_on(package.path(), "differs", source);
     assert_changed(
         compile(package.path()),
-        "the crate `mir` reads the file /proc/sys/kernel/ns_last_pid, which is no file on a disk",
+        "the crate `differs` reads the file /proc/sys/kernel/ns_last_pid, which is no file on a disk",
     );
 }
 
