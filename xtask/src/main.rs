@@ -1,6 +1,7 @@
 //! The maintainers' tasks: `cargo xtask <task>`.
 #![forbid(unsafe_code)]
 
+mod book;
 mod coexist;
 mod fuzz_kernels;
 mod hazards;
@@ -19,6 +20,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <task>
 
+  book                     see that the programs of docs/book run, that it quotes files as they are, and that its links
+                           lead somewhere; build its HTML if mdBook is installed
   mutants [NAME...]        break one guard at a time in a copy of the sources, and see that a test notices; all mutants
                            (half an hour) or the named ones; write docs/mutants.md
   mutants --check          see that the descriptions of the mutants fit the sources; builds nothing
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
+        ["book"] => book::run(),
         ["mutants", "--check"] => mutants::check(),
         ["mutants", names @ ..] => mutants::run(names),
         ["fuzz-kernels", options @ ..] => {

@@ -9,8 +9,8 @@
 //! backticks exists. The page of a package (`readme`) has no relative link, because registries
 //! resolve relative links for few hosts only.
 
-mod links;
-mod text;
+pub(crate) mod links;
+pub(crate) mod text;
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -69,14 +69,14 @@ fn package_page(file: &str) -> Option<String> {
     Some(links::resolve(folder.trim_end_matches('/'), page))
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("xtask lies in the workspace")
 }
 
 /// The files of the tree, from its root.
-fn files() -> Result<Vec<String>, Box<dyn Error>> {
+pub(crate) fn files() -> Result<Vec<String>, Box<dyn Error>> {
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root())

@@ -13,13 +13,13 @@ const KINDS: &[&str] = &["rs", "md", "toml", "jsonl", "edit", "supp", "stderr", 
 const PLACEHOLDERS: &[char] = &['*', '<', '>', '{', '}', '$', '~', '…', ' ', ':', '(', '"'];
 
 /// The files and folders that documents may name.
-pub(super) struct Tree<'a> {
+pub(crate) struct Tree<'a> {
     root: &'a Path,
     paths: BTreeSet<String>,
 }
 
 impl<'a> Tree<'a> {
-    pub(super) fn new(root: &'a Path, files: &[String]) -> Self {
+    pub(crate) fn new(root: &'a Path, files: &[String]) -> Self {
         let mut paths = BTreeSet::new();
         for file in files {
             let above = Path::new(file).ancestors().filter_map(Path::to_str);
@@ -29,7 +29,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The errors in a document. The page of a package may have no relative links.
-    pub(super) fn wrong_in(&self, file: &str, document: &str, is_page: bool) -> Vec<String> {
+    pub(crate) fn wrong_in(&self, file: &str, document: &str, is_page: bool) -> Vec<String> {
         let mut in_block = false;
         let mut wrong = Vec::new();
         for (number, line) in (1..).zip(document.lines()) {
@@ -83,7 +83,7 @@ fn folder_of(file: &str) -> &str {
 }
 
 /// A path from a folder, as a path from the root.
-pub(super) fn resolve(folder: &str, path: &str) -> String {
+pub(crate) fn resolve(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
         match part {

@@ -6,14 +6,14 @@ use super::{MOST_LINES, WIDTH};
 const GENERATED: &[&str] = &["docs/hazards.md"];
 
 /// The error of a file with too many lines.
-pub(super) fn length(file: &str, source: &str) -> Option<String> {
+pub(crate) fn length(file: &str, source: &str) -> Option<String> {
     let lines = source.lines().count();
     (lines > MOST_LINES).then(|| format!("{file}: {lines} lines, of {MOST_LINES} at most"))
 }
 
 /// The errors of comments that are too wide, examples and tables included. Only an address that
 /// fills its line may be wider: the target of any other link fits into a line of its own.
-pub(super) fn wide_comments(file: &str, source: &str) -> Vec<String> {
+pub(crate) fn wide_comments(file: &str, source: &str) -> Vec<String> {
     let comments = (1..).zip(source.lines()).filter_map(|(number, line)| {
         let comment = line.trim_start().strip_prefix("//")?;
         Some((number, line, comment.trim_start_matches(['/', '!']).trim_start()))
@@ -26,7 +26,7 @@ pub(super) fn wide_comments(file: &str, source: &str) -> Vec<String> {
 
 /// The errors of lines in a TOML file that are too wide. A row of a list, `{ .. },`, cannot be
 /// wrapped in TOML, and may be wider.
-pub(super) fn wide_configuration(file: &str, text: &str) -> Vec<String> {
+pub(crate) fn wide_configuration(file: &str, text: &str) -> Vec<String> {
     let lines = (1..).zip(text.lines());
     lines
         .filter(|(_, line)| is_wide(line, line.trim_start_matches([' ', '#'])))
@@ -36,7 +36,7 @@ pub(super) fn wide_configuration(file: &str, text: &str) -> Vec<String> {
 }
 
 /// The errors of lines in a script that are too wide.
-pub(super) fn wide_script(file: &str, text: &str) -> Vec<String> {
+pub(crate) fn wide_script(file: &str, text: &str) -> Vec<String> {
     let lines = (1..).zip(text.lines());
     lines
         .filter(|(_, line)| is_wide(line, line.trim_start_matches([' ', '#'])))
@@ -46,7 +46,7 @@ pub(super) fn wide_script(file: &str, text: &str) -> Vec<String> {
 
 /// The errors of lines in a document that are too wide. Code blocks and tables may be wider, and so
 /// may documents that a task writes.
-pub(super) fn wide_lines(file: &str, document: &str) -> Vec<String> {
+pub(crate) fn wide_lines(file: &str, document: &str) -> Vec<String> {
     if GENERATED.contains(&file) {
         return Vec::new();
     }
@@ -63,7 +63,7 @@ pub(super) fn wide_lines(file: &str, document: &str) -> Vec<String> {
 }
 
 /// Whether a line opens or closes a code block.
-pub(super) fn is_fence(line: &str) -> bool {
+pub(crate) fn is_fence(line: &str) -> bool {
     line.starts_with("```")
 }
 
