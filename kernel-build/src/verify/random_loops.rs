@@ -306,7 +306,7 @@ impl Generator {
         let mut guard = self.guard();
         match self.random.below(4) {
             0 => {}
-            1 => {
+            1..=2 => {
                 let left = self.written();
                 block.push(self.compare(left));
             }
@@ -578,8 +578,8 @@ fn no_program_whose_loops_are_accepted_runs_for_ever() {
         }
     }
     println!("{outcome:?}");
-    assert!(outcome.accepted_with_loops >= 400, "{outcome:?}");
-    assert!(outcome.long >= 300, "{outcome:?}");
+    assert!(outcome.accepted_with_loops >= 300, "{outcome:?}");
+    assert!(outcome.long >= 150, "{outcome:?}");
     assert!(outcome.endless >= 700, "{outcome:?}");
     assert!(outcome.unknown <= outcome.long, "{outcome:?}");
 }
