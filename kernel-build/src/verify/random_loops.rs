@@ -286,7 +286,7 @@ impl Generator {
         }
     }
 
-    /// Adds a counter's step and its comparison, as a loop that ends has them. Returns the predicate.
+    /// Adds a counter's step and its comparison, as in a loop that ends. Returns the predicate.
     fn turn(&mut self, block: &mut Vec<Instruction>) -> usize {
         let counter = self.written();
         let step = Operand::Number(self.choose(&STEPS));
