@@ -117,7 +117,7 @@ impl<B> Drop for FreeBlocks<B> {
     /// end, which then does not come to close the managed pool.
     fn drop(&mut self) {
         let free = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        std::mem::forget(std::mem::take(free));
+        std::mem::forget(std::mem::take(&mut free.1));
     }
 }
 
