@@ -5,7 +5,9 @@ use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::{self, ThreadId};
 
+use cuda_rt::Error;
 use cuda_rt::checker::Race;
 use cuda_rt::driver::{
     Advice, Collective, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode,
@@ -57,7 +59,17 @@ macro_rules! never_denied {
 never_denied!((), Option<Box<dyn Trace>>);
 
 /// The payload of an injected panic. It is thrown without calling the panic hook.
-struct Injected;
+pub(crate) struct Injected;
+
+/// Whether an error says that a call has unwound or was denied, or is a consequence of that.
+pub(crate) fn follows(error: &Error) -> bool {
+    let says_so = error.driver().is_some_and(|driver| {
+        let detail = driver.detail();
+        driver.code() == ErrorCode::ILLEGAL_STATE && (detail.contains("unwound") || detail.contains(DENIED))
+    });
+    // The call that unwound kept the recording or the slot.
+    says_so || matches!(error, Error::AlreadyRecording | Error::SlotEmpty)
+}
 
 /// Runs `body`. Returns `None` after an injected panic, and resumes any other panic.
 pub(crate) fn until_unwound<O>(body: impl FnOnce() -> O) -> Option<O> {
@@ -74,6 +86,8 @@ struct State {
     calls: u64,
     due: Option<Due>,
     unwound: bool,
+    /// The calls of one thread, if they are recorded.
+    recorded: Option<(ThreadId, Vec<&'static str>)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +97,14 @@ struct Due {
     /// Calls until the break; 1 is the next call.
     remaining: u64,
     when: When,
+    /// The thread whose calls count; `None` means all threads.
+    thread: Option<ThreadId>,
+}
+
+/// Whether a call counts that is made now, if the calls of `thread` count. A call of a destructor
+/// that runs as the thread unwinds does not: another panic would abort the process.
+fn counts(thread: ThreadId) -> bool {
+    thread == thread::current().id() && !thread::panicking()
 }
 
 /// The plan for the call that unwinds. All drivers that share the plan share one count.
@@ -97,11 +119,43 @@ impl Plan {
     /// Makes the `nth` call from now on unwind, of the method `of` if it is given. The next call is
     /// number 1.
     pub(crate) fn arm(&self, of: Option<&'static str>, nth: u64, when: When) {
-        let remaining = nth;
+        self.set(Due {
+            of,
+            remaining: nth,
+            when,
+            thread: None,
+        });
+    }
+
+    /// Breaks the `nth` call of `method` that this thread makes from now on.
+    pub(crate) fn arm_here(&self, method: &'static str, nth: u64, when: When) {
+        self.set(Due {
+            of: Some(method),
+            remaining: nth,
+            when,
+            thread: Some(thread::current().id()),
+        });
+    }
+
+    fn set(&self, due: Due) {
         *self.state() = State {
-            due: Some(Due { of, remaining, when }),
+            due: Some(due),
             ..State::default()
         };
+    }
+
+    /// Starts to record the calls of this thread; no call unwinds.
+    pub(crate) fn record_here(&self) {
+        *self.state() = State {
+            recorded: Some((thread::current().id(), Vec::new())),
+            ..State::default()
+        };
+    }
+
+    /// The calls recorded since [`record_here`](Self::record_here).
+    pub(crate) fn recorded(&self) -> Vec<&'static str> {
+        let recorded = self.state().recorded.take();
+        recorded.map(|(_, calls)| calls).unwrap_or_default()
     }
 
     /// Starts to count calls; no call unwinds.
@@ -124,8 +178,13 @@ impl Plan {
         let when = {
             let mut state = self.state();
             state.calls += 1;
+            if let Some((thread, calls)) = &mut state.recorded
+                && counts(*thread)
+            {
+                calls.push(method);
+            }
             match &mut state.due {
-                Some(due) if due.of.is_none_or(|of| of == method) => {
+                Some(due) if due.of.is_none_or(|of| of == method) && due.thread.is_none_or(counts) => {
                     due.remaining -= 1;
                     let when = (due.remaining == 0).then_some(due.when);
                     if when.is_some() {

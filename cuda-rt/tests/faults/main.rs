@@ -8,6 +8,7 @@ mod block_on;
 #[path = "../devices/cases.rs"]
 mod cases;
 #[allow(unsafe_code, reason = "`Driver` is an `unsafe` trait")]
+#[allow(dead_code, reason = "`properties` uses the rest")]
 mod driver;
 mod errors;
 mod programs;

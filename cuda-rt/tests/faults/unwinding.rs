@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::thread;
 
 use cuda_rt::checker::Check;
-use cuda_rt::driver::{DriverWithTools, ErrorCode};
+use cuda_rt::driver::DriverWithTools;
 use cuda_rt::pipeline::Pipeline;
 use cuda_rt::simulator::{Order, SimConfig, SimDriver};
-use cuda_rt::{Communicator, Device, Error, Live, Reduction, Result};
+use cuda_rt::{Communicator, Device, Live, Reduction, Result};
 
 use crate::block_on::block_on;
-use crate::driver::{ALL, DENIED, Plan, Unwinding, until_unwound};
+use crate::driver::{ALL, Plan, Unwinding, follows, until_unwound};
 use crate::programs::{Download, LEN, Streams, Upload, program};
 
 /// A program that runs with one of its calls unwinding.
@@ -154,14 +154,7 @@ impl Program for Recorded {
 /// Checks that an error came only from the call that unwound.
 fn clear(context: &str, result: Option<&Result<()>>) {
     if let Some(Err(error)) = result {
-        let follows = error.driver().is_some_and(|driver| {
-            let detail = driver.detail();
-            driver.code() == ErrorCode::ILLEGAL_STATE
-                && (detail.contains("unwound") || detail.contains(DENIED))
-        });
-        // The call that unwound kept the recording or the slot.
-        let lost = matches!(error, Error::AlreadyRecording | Error::SlotEmpty);
-        assert!(follows || lost, "{context}: {error}");
+        assert!(follows(error), "{context}: {error}");
     }
 }
 

@@ -12,6 +12,7 @@
 //! - `bytes`: what the host sees if two of them run in the reverse order, on plain memory
 //! - `replay`, `rig`: the calls made again on simulated devices, with one left out
 //! - `mutants`: property 2: the effect of each edge that is left out, and the checker's reports
+//! - `unwinds`, `faults`: property 3: one driver call unwinds, or is made and denied
 //! - `regressions`: plans that once found a defect
 //!
 //! A quick run is part of `cargo test`. `CUDA_RT_LONG=1` makes it long, and `CUDA_RT_CASES` sets
@@ -24,6 +25,11 @@
 mod block_on;
 mod bytes;
 mod counts;
+#[path = "../faults/driver.rs"]
+#[allow(unsafe_code, reason = "`Driver` is an `unsafe` trait")]
+#[allow(dead_code, reason = "`faults` uses the rest")]
+mod driver;
+mod faults;
 mod log;
 mod mutants;
 mod object;
@@ -36,6 +42,7 @@ mod replay;
 mod rig;
 mod run;
 mod side;
+mod unwinds;
 mod work;
 
 use proptest::test_runner::{Config, FileFailurePersistence};

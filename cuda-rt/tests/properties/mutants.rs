@@ -38,6 +38,7 @@ use proptest::test_runner::TestRunner;
 use crate::bytes::same_if_flipped;
 use crate::config;
 use crate::counts::Counts;
+use crate::faults::Faults;
 use crate::log::{Call, Log};
 use crate::order::{Conflict, Order};
 use crate::plan::{Plan, Shape, plan};
@@ -107,7 +108,8 @@ fn record(plan: &Plan, config: &SimConfig) -> (Log, Tally) {
     let calls = Arc::new(Mutex::new(CallLog::default()));
     let [zero, one] = Recorder::two(config.clone(), &calls);
     let tally = Device::with_driver(zero, |zero| {
-        Device::with_driver(one, |one| run(plan, (zero, one), (None, None), false)).expect("no fault")
+        Device::with_driver(one, |one| run(plan, (zero, one), (None, None), &Faults::Never))
+            .expect("no fault")
     })
     .expect("no fault");
     (
@@ -234,6 +236,7 @@ fn each_edge_that_is_left_out_is_reported_and_shows() {
         threads: true,
         faults: false,
         updates: false,
+        graphs: 5,
     };
     let total = Cell::new(Count::default());
     let result = TestRunner::new(config(20, 1_500)).run(&plan(shape), |plan| {

@@ -340,6 +340,16 @@ impl Expected {
         )
     }
 
+    /// Makes all values unknown. Values computed from unknown values are unknown too.
+    pub(crate) fn forget_values(&mut self) {
+        let values = self
+            .parts
+            .iter_mut()
+            .chain(&mut self.managed)
+            .chain(&mut self.host);
+        values.for_each(|values| values.fill(f32::NAN));
+    }
+
     /// The length of the pinned memory.
     pub(crate) fn pinned(&self) -> Option<usize> {
         self.host.as_ref().map(Vec::len)

@@ -95,6 +95,8 @@ pub(crate) enum Act {
         update: Option<Work>,
         /// The host reads the pinned memory after the first launch, and writes this value.
         host: Option<i8>,
+        /// After the first launch the graph gets another bundle.
+        replace: bool,
         drops: bool,
     },
     /// A run-time stream captures `x` into a graph, and keeps the graph. It is launched where it is
@@ -363,8 +365,10 @@ pub(crate) struct Shape {
     pub(crate) most_steps: usize,
     pub(crate) threads: bool,
     pub(crate) faults: bool,
-    /// Whether graphs are updated.
+    /// Whether graphs are updated, and get other bundles.
     pub(crate) updates: bool,
+    /// How often an act is a graph; a common act has a weight of 3 or so.
+    pub(crate) graphs: u32,
 }
 
 pub(crate) fn plan(shape: Shape) -> impl Strategy<Value = Plan> {
@@ -394,6 +398,7 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
     } else {
         Just(None).boxed()
     };
+    let replace = prop::bool::weighted(if shape.updates { 0.7 } else { 0.0 });
     let common = prop_oneof![
         5 => (make(), 0..3u8, 1..3u8, any::<bool>())
             .prop_map(|(how, len, parts, host)| Act::Make { how, len, parts, host }),
@@ -408,8 +413,8 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
             .prop_map(|(from, upto, to_host)| Act::Prefetch { from, upto, to_host }),
         3 => ([work(), work()], 0..LANES, any::<bool>())
             .prop_map(|(works, next, panics)| Act::Slot { works, next, panics }),
-        5 => ([work(), work()], prop::option::of(0..3u8), 0..3u8, prop::option::of(work()), update, prop::option::of(-9..9i8), any::<bool>())
-            .prop_map(|(works, fork, launches, between, update, host, drops)| Act::Graph { works, fork, launches, between, update, host, drops }),
+        shape.graphs => ([captured(), captured()], prop::option::weighted(0.3, 0..3u8), 0..3u8, prop::option::of(work()), update, prop::option::of(-9..9i8), replace, any::<bool>())
+            .prop_map(|(works, fork, launches, between, update, host, replace, drops)| Act::Graph { works, fork, launches, between, update, host, replace, drops }),
         4 => ([work(), work()], 1..3u8, prop::option::of(work()), prop::option::of(-9..9i8), prop::bool::weighted(0.2))
             .prop_map(|(works, launches, between, host, drops)| Act::KeptGraph { works, launches, between, host, drops }),
         3 => Just(Act::Release),
@@ -538,6 +543,11 @@ fn kernel() -> impl Strategy<Value = Kernel> {
         (1..4i8).prop_map(Kernel::Saxpy),
         Just(Kernel::Process),
     ]
+}
+
+/// Work in a graph: more functions of the host than elsewhere, because a graph keeps them.
+fn captured() -> impl Strategy<Value = Work> {
+    prop_oneof![2 => work(), 1 => any::<bool>().prop_map(|back| Work::HostFunction { back })]
 }
 
 fn work() -> impl Strategy<Value = Work> {

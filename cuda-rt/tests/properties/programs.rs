@@ -9,6 +9,7 @@ use cuda_rt::{Device, Gpu, Handoff, Live, Result};
 use proptest::test_runner::TestRunner;
 
 use crate::config;
+use crate::faults::Faults;
 use crate::object::IdleBundle;
 use crate::plan::{Plan, Shape, plan};
 use crate::run::run;
@@ -28,10 +29,10 @@ fn orders(seed: u64) -> [SimConfig; 4] {
 
 /// Runs a plan on two simulated devices of one host. Returns a tally, and the number of driver
 /// calls.
-fn simulate(plan: &Plan, config: &SimConfig, faulty: bool) -> (Tally, u64) {
+fn simulate(plan: &Plan, config: &SimConfig, faults: &Faults) -> (Tally, u64) {
     Device::simulated(config.clone(), |zero| {
         let simulator = zero.simulator().expect("simulated").clone();
-        let tally = zero.simulated_peer(|one| run(plan, (zero.clone(), one), (None, None), faulty));
+        let tally = zero.simulated_peer(|one| run(plan, (zero.clone(), one), (None, None), faults));
         assert_eq!(simulator.races(), []);
         let counters = simulator.counters();
         let calls = Call::ALL.iter().map(|call| counters.calls(*call)).sum();
@@ -59,8 +60,13 @@ fn property(cases: proptest::test_runner::Config, shape: Shape) {
     let result = TestRunner::new(cases).run(&plan(shape), |plan| {
         plans.set(plans.get() + 1);
         steps.set(steps.get() + plan.steps() as u64);
+        let faults = if shape.faults {
+            Faults::Errors
+        } else {
+            Faults::Never
+        };
         for config in orders(u64::from(plan.seed)) {
-            let (done, made) = simulate(&plan, &config, shape.faults);
+            let (done, made) = simulate(&plan, &config, &faults);
             calls.set(calls.get() + made);
             let mut sum = tally.get();
             sum += done;
@@ -71,18 +77,21 @@ fn property(cases: proptest::test_runner::Config, shape: Shape) {
     let sum = tally.get();
     println!(
         "{} programs of {} steps in all, each in 4 orders: {} acts, {} driver calls, {} buffers compared, {} graphs \
-         updated, {} calls refused, {} functions of the host panicked",
+         updated, {} given another bundle, {} calls refused, {} functions of the host panicked",
         plans.get(),
         steps.get(),
         sum.acts,
         calls.get(),
         sum.compared,
         sum.updated,
+        sum.replaced,
         sum.refused,
         sum.host_panics,
     );
     result.unwrap_or_else(|error| panic!("{error}"));
     assert!(sum.compared > plans.get(), "too little is looked at");
+    let replaces = plans.get() < 100 || sum.replaced > 0;
+    assert!(replaces, "no graph gets another bundle");
     let panics = !shape.faults || plans.get() < 100 || sum.host_panics > 0;
     assert!(panics, "no function of the host panics");
     println!("{:?}", sum.counts);
@@ -94,6 +103,7 @@ const SAFE: Shape = Shape {
     threads: true,
     faults: false,
     updates: true,
+    graphs: 5,
 };
 
 #[test]
@@ -134,7 +144,7 @@ fn one_after_another<E: Live>(first: &Device, second: &Device<E>) {
     let result = TestRunner::new(config(60, 4_000)).run(&plan(SAFE), |plan| {
         let mut sum = done.get();
         let devices = (first.clone(), second.clone());
-        sum += run(&plan, devices, (Some(on_done), None), false);
+        sum += run(&plan, devices, (Some(on_done), None), &Faults::Never);
         done.set(sum);
         Ok(())
     });

@@ -102,6 +102,7 @@ fn a_graph_that_is_launched_too_early_shows() {
         between: None,
         update: None,
         host: None,
+        replace: false,
         drops: true,
     };
     let steps = vec![

@@ -6,6 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use cuda_rt::driver::{ErrorCode, PeerAccess};
 use cuda_rt::{Device, Live};
 
+use crate::driver::until_unwound;
+use crate::faults::Faults;
 use crate::object::{Lanes, Object, State};
 use crate::plan::{Act, Kernel, Make, Plan, Settle, Step, Way};
 use crate::side::{Closure, KeptRecipe, Recipe, Side, Tally, on_lane};
@@ -29,16 +31,17 @@ pub(crate) fn run<D: Live, E: Live>(
     plan: &Plan,
     (zero, one): (Device<D>, Device<E>),
     (closure_zero, closure_one): (Option<Closure<D>>, Option<Closure<E>>),
-    faulty: bool,
+    faults: &Faults,
 ) -> Tally {
     let zero = Arc::new(Lanes::of(zero).expect("no fault yet"));
     let one = Arc::new(Lanes::of(one).expect("no fault yet"));
+    faults.begin();
     let (outboxes, inboxes): (Vec<_>, Vec<_>) = plan.threads.iter().map(|_| channel()).unzip();
     let threads: Vec<_> = inboxes
         .into_iter()
         .map(|inbox| Thread {
-            zero: Side::new(Arc::clone(&zero), closure_zero, faulty),
-            one: Side::new(Arc::clone(&one), closure_one, faulty),
+            zero: Side::new(Arc::clone(&zero), closure_zero, faults.clone()),
+            one: Side::new(Arc::clone(&one), closure_one, faults.clone()),
             inbox,
             outboxes: outboxes.clone(),
         })
@@ -75,7 +78,32 @@ pub(crate) fn run<D: Live, E: Live>(
 
 impl<D: Live, E: Live> Thread<D, E> {
     fn steps(&mut self, steps: &[Step]) {
-        // Objects to work on, for each device.
+        self.attempt(None, Self::first_objects);
+        for step in steps {
+            self.attempt(Some(*step), |thread| {
+                match step.device {
+                    0 => thread.zero.step(*step),
+                    _ => thread.one.step(*step),
+                }
+                thread.mail(*step);
+            });
+            self.zero.tidy();
+            self.one.tidy();
+        }
+    }
+
+    /// Does something, up to the call that unwinds, if one does. The model then does not know the
+    /// objects of the step.
+    fn attempt(&mut self, step: Option<Step>, body: impl FnOnce(&mut Self)) {
+        self.zero.begin_step(step);
+        self.one.begin_step(step);
+        until_unwound(|| body(self));
+        self.zero.end_step();
+        self.one.end_step();
+    }
+
+    /// Objects to work on, for each device.
+    fn first_objects(&mut self) {
         for (lane, host) in [(0, true), (1, false), (2, true)] {
             on_lane!(self.zero.lanes, lane, |stream| self.zero.make(
                 stream,
@@ -98,15 +126,6 @@ impl<D: Live, E: Live> Thread<D, E> {
             Make::FromHost(2),
             16
         ));
-        for step in steps {
-            match step.device {
-                0 => self.zero.step(*step),
-                _ => self.one.step(*step),
-            }
-            self.mail(*step);
-            self.zero.tidy();
-            self.one.tidy();
-        }
     }
 
     /// An object that goes from thread to thread, or from device to device.
@@ -156,8 +175,12 @@ impl<D: Live, E: Live> Thread<D, E> {
         while let Ok(mail) = self.inbox.try_recv() {
             self.receive(mail);
         }
-        (0..self.zero.objects.len()).for_each(|x| self.zero.audit(x));
-        (0..self.one.objects.len()).for_each(|x| self.one.audit(x));
+        for x in 0..self.zero.objects.len() {
+            self.attempt(None, |thread| thread.zero.audit(x));
+        }
+        for x in 0..self.one.objects.len() {
+            self.attempt(None, |thread| thread.one.audit(x));
+        }
         self.zero.tally += self.one.tally;
         self.zero.tally
     }
@@ -296,6 +319,7 @@ impl<D: Live> Side<D> {
                 between,
                 update,
                 host,
+                replace,
                 drops,
             } => {
                 let recipe = Recipe {
@@ -305,6 +329,7 @@ impl<D: Live> Side<D> {
                     between,
                     update,
                     host,
+                    replace,
                     drops,
                     panics: false,
                 };
@@ -319,6 +344,7 @@ impl<D: Live> Side<D> {
                     between: None,
                     update: None,
                     host: None,
+                    replace: false,
                     drops: true,
                     panics: true,
                 };

@@ -163,6 +163,8 @@ mod mutants;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
+mod random_loops;
+#[cfg(test)]
 mod random_mutants;
 #[cfg(test)]
 mod refused;

@@ -26,6 +26,7 @@ fn is_over(last_use: &Fence) -> bool {
 type BySize<B> = BTreeMap<usize, VecDeque<(Fence, B)>>;
 
 /// Free blocks, by their sizes in bytes. To drop a block frees its memory, which may block.
+/// [`close`](Self::close) drops them all; without it they are leaked.
 #[derive(Debug)]
 pub(super) struct FreeBlocks<B>(Mutex<(Process, BySize<B>)>);
 
@@ -107,6 +108,16 @@ impl<B> FreeBlocks<B> {
                 drop(block.take_back());
             }
         }
+    }
+}
+
+impl<B> Drop for FreeBlocks<B> {
+    /// Leaks the blocks that [`close`](Self::close) did not take: work may still use them.
+    /// Counterexample: the call that unregisters a block of the pinned pool unwinds at the device's
+    /// end, which then does not come to close the managed pool.
+    fn drop(&mut self) {
+        let free = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::forget(std::mem::take(&mut free.1));
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Recipe {
     pub(crate) update: Option<Work>,
     /// The value that the host writes after the first launch.
     pub(crate) host: Option<i8>,
+    /// Whether the graph gets another bundle after the first launch.
+    pub(crate) replace: bool,
     pub(crate) drops: bool,
     pub(crate) panics: bool,
 }
@@ -42,6 +44,8 @@ macro_rules! body {
         }
     }};
 }
+
+pub(super) use body;
 
 impl<D: Live> Side<D> {
     pub(crate) fn graph<S: Lane<D>>(&mut self, stream: &Stream<S>, x: usize, graph: Recipe) {
@@ -70,7 +74,9 @@ impl<D: Live> Side<D> {
         };
         let mut expected = expected;
         for launch in 0..graph.launches {
-            let launched = captured.launch(stream);
+            let Some(launched) = catch(|| captured.launch(stream)) else {
+                continue;
+            };
             if self.note(launched).is_some() {
                 let (mut parts, mut pinned) = expected.slices();
                 for op in ops.into_iter().flatten() {
@@ -92,10 +98,12 @@ impl<D: Live> Side<D> {
             }
             let between = graph.between.and_then(|work| resolve(work, &lens, host));
             if let (0, Some(op)) = (launch, between) {
-                let mut views = captured.views();
-                let (mut parts, pinned) = slices!(&mut views);
-                let result = enqueue(stream, op, &mut parts, pinned);
-                if self.note(result).is_some() {
+                let result = catch(|| {
+                    let mut views = captured.views();
+                    let (mut parts, pinned) = slices!(&mut views);
+                    enqueue(stream, op, &mut parts, pinned)
+                });
+                if result.is_some_and(|result| self.note(result).is_some()) {
                     let (mut parts, pinned) = expected.slices();
                     apply(op, &mut parts, pinned);
                 }
@@ -105,29 +113,37 @@ impl<D: Live> Side<D> {
                     let values = values.iter_mut().enumerate();
                     values.for_each(|(i, to)| *to = f32::from(value) - 3.0 * i as f32);
                 };
-                let seen = captured.host(|views| {
-                    views.host.map(|mut host| {
-                        let seen = host.as_slice().to_vec();
-                        write(host.as_mut_slice());
-                        seen
+                let seen = catch(|| {
+                    captured.host(|views| {
+                        views.host.map(|mut host| {
+                            let seen = host.as_slice().to_vec();
+                            write(host.as_mut_slice());
+                            seen
+                        })
                     })
                 });
-                if let Some(seen) = self.note(seen) {
+                if let Some(seen) = seen.and_then(|seen| self.note(seen)) {
                     self.compare(seen.as_deref(), expected.host.as_deref());
                     expected.host.iter_mut().for_each(|values| write(values));
                 }
             }
             if let (0, Some(work)) = (launch, graph.update) {
                 let others = [ops[0], resolve(work, &lens, host)];
-                let updated = captured.update(|inner, views| {
-                    body!(inner, views, others, graph.fork);
-                    Ok(())
+                let updated = catch(|| {
+                    captured.update(|inner, views| {
+                        body!(inner, views, others, graph.fork);
+                        Ok(())
+                    })
                 });
+                let Some(updated) = updated else { continue };
                 // Calls that differ from the captured ones are not an update, and change nothing.
                 if !matches!(updated, Err(Error::NotAnUpdate { .. })) && self.note(updated).is_some() {
                     ops = others;
                     self.tally.updated += 1;
                 }
+            }
+            if launch == 0 && graph.replace && managed.is_none() {
+                self.replace(stream, &mut captured, &mut expected, (ops, graph.fork));
             }
         }
         if graph.drops {

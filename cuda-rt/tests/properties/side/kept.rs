@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cuda_rt::{Error, Live, Result};
 
-use super::{Side, on_lane};
+use super::{Side, catch, on_lane};
 use crate::counts::Kind;
 use crate::object::{KeptBundle, Owned, State, slices};
 use crate::plan::{FIRST_WORKER, Through, WORKERS};
@@ -57,9 +57,12 @@ impl<D: Live> Side<D> {
                                 .and_then(|refs| read(stream, kernel, &refs.parts[0][..len], &mut to[..len]))
                         } else {
                             refused(stream.by_ref(&kept));
-                            let result = stream.by_ref_ordered(&kept, |refs| {
-                                read(stream, kernel, &refs.parts[0][..len], &mut to[..len])
+                            let result = catch(|| {
+                                stream.by_ref_ordered(&kept, |refs| {
+                                    read(stream, kernel, &refs.parts[0][..len], &mut to[..len])
+                                })
                             });
+                            let Some(result) = result else { return };
                             result.flatten()
                         };
                         if side.note(result).is_some() {
@@ -79,14 +82,16 @@ impl<D: Live> Side<D> {
                     let values = values.iter_mut().enumerate();
                     values.for_each(|(i, to)| *to = f32::from(value) - 5.0 * i as f32);
                 };
-                let seen = kept.host(|views| {
-                    views.host.map(|mut host| {
-                        let seen = host.as_slice().to_vec();
-                        write(host.as_mut_slice());
-                        seen
+                let seen = catch(|| {
+                    kept.host(|views| {
+                        views.host.map(|mut host| {
+                            let seen = host.as_slice().to_vec();
+                            write(host.as_mut_slice());
+                            seen
+                        })
                     })
                 });
-                if let Some(seen) = self.note(seen) {
+                if let Some(seen) = seen.and_then(|seen| self.note(seen)) {
                     let wanted = self.objects[x].expected.host.clone();
                     self.compare(seen.as_deref(), wanted.as_deref());
                     self.objects[x]
@@ -107,19 +112,22 @@ impl<D: Live> Side<D> {
         let worker = &lanes.workers[usize::from(worker % WORKERS)];
         let same = worker == kept.stream();
         let mut accepted = false;
-        let result = worker.run_on(&lanes.gpu, |stream| {
-            if same {
-                let mut views = stream.view(kept)?;
-                let (mut parts, host) = slices!(&mut views);
-                return enqueue(stream, op, &mut parts, host).inspect(|()| accepted = true);
-            }
-            refused(stream.view(kept));
-            let result = stream.view_ordered(kept, |mut views| {
-                let (mut parts, host) = slices!(&mut views);
-                enqueue(stream, op, &mut parts, host).inspect(|()| accepted = true)
-            });
-            result.flatten()
+        let result = catch(|| {
+            worker.run_on(&lanes.gpu, |stream| {
+                if same {
+                    let mut views = stream.view(kept)?;
+                    let (mut parts, host) = slices!(&mut views);
+                    return enqueue(stream, op, &mut parts, host).inspect(|()| accepted = true);
+                }
+                refused(stream.view(kept));
+                let result = stream.view_ordered(kept, |mut views| {
+                    let (mut parts, host) = slices!(&mut views);
+                    enqueue(stream, op, &mut parts, host).inspect(|()| accepted = true)
+                });
+                result.flatten()
+            })
         });
+        let Some(result) = result else { return false };
         if self.note(result.flatten()).is_some() {
             self.did(if same { Kind::View } else { Kind::ViewOrdered });
         }

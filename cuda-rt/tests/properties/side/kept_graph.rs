@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cuda_rt::{Error, Live, Stream};
 
-use super::Side;
+use super::{Side, catch};
 use crate::counts::Kind;
 use crate::object::{Lane, Owned, State, slices};
 use crate::plan::{WORKERS, Work};
@@ -49,7 +49,9 @@ impl<D: Live> Side<D> {
         };
         assert_eq!(kept.stream(), worker);
         for launch in 0..graph.launches {
-            let launched = kept.launch();
+            let Some(launched) = catch(|| kept.launch()) else {
+                continue;
+            };
             if self.note(launched).is_some() {
                 let (mut parts, mut pinned) = expected.slices();
                 for op in ops.into_iter().flatten() {
@@ -60,13 +62,16 @@ impl<D: Live> Side<D> {
             }
             let between = graph.between.and_then(|work| resolve(work, &lens, host));
             if let (0, Some(op)) = (launch, between) {
-                let result = worker.run_on(&lanes.gpu, |stream| {
-                    stream.with_graph(&mut kept, |graph| {
-                        let mut views = graph.views();
-                        let (mut parts, pinned) = slices!(&mut views);
-                        enqueue(stream, op, &mut parts, pinned)
+                let result = catch(|| {
+                    worker.run_on(&lanes.gpu, |stream| {
+                        stream.with_graph(&mut kept, |graph| {
+                            let mut views = graph.views();
+                            let (mut parts, pinned) = slices!(&mut views);
+                            enqueue(stream, op, &mut parts, pinned)
+                        })
                     })
                 });
+                let Some(result) = result else { continue };
                 if self.note(result.flatten().flatten()).is_some() {
                     let (mut parts, pinned) = expected.slices();
                     apply(op, &mut parts, pinned);
@@ -78,14 +83,16 @@ impl<D: Live> Side<D> {
                     let values = values.iter_mut().enumerate();
                     values.for_each(|(i, to)| *to = f32::from(value) - 7.0 * i as f32);
                 };
-                let seen = kept.host(|views| {
-                    views.host.map(|mut host| {
-                        let seen = host.as_slice().to_vec();
-                        write(host.as_mut_slice());
-                        seen
+                let seen = catch(|| {
+                    kept.host(|views| {
+                        views.host.map(|mut host| {
+                            let seen = host.as_slice().to_vec();
+                            write(host.as_mut_slice());
+                            seen
+                        })
                     })
                 });
-                if let Some(seen) = self.note(seen) {
+                if let Some(seen) = seen.and_then(|seen| self.note(seen)) {
                     self.compare(seen.as_deref(), expected.host.as_deref());
                     expected.host.iter_mut().for_each(|values| write(values));
                     self.did(Kind::KeptGraphHost);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cuda_rt::{Constant, Live, Shared, Stream};
 
-use super::{Side, one_part};
+use super::{Side, catch, one_part};
 use crate::counts::Kind;
 use crate::object::{Lane, State, Unified};
 use crate::plan::{Keep, Kernel, Settle};
@@ -60,13 +60,14 @@ impl<D: Live> Side<D> {
                         return;
                     };
                     let len = source.len().min(values.len());
-                    let result = read(stream, kernel, &lease.view().parts[0][..len], &mut to[..len]);
-                    if side.note(result).is_some() {
+                    let result =
+                        catch(|| read(stream, kernel, &lease.view().parts[0][..len], &mut to[..len]));
+                    if result.is_some_and(|result| side.note(result).is_some()) {
                         apply_read(kernel, &source[..len], &mut values[..len]);
                     }
                 });
                 match keep {
-                    Keep::End => drop(lease),
+                    Keep::End => _ = catch(|| drop(lease)),
                     Keep::Leak => std::mem::forget(lease),
                     Keep::InTransit => leases.extend(
                         stream

@@ -213,8 +213,8 @@ impl<D: Live> Side<D> {
                 apply_read(kernel, &values[..len], &mut last[..len]);
                 side.did(Kind::LendRef);
             }
-            let filled = stream.fill(part, 3.5);
-            if side.note(filled).is_some() {
+            let filled = catch(|| stream.fill(part, 3.5));
+            if filled.is_some_and(|filled| side.note(filled).is_some()) {
                 values.fill(3.5);
             }
             made.map(|instead| (instead, copied))
@@ -237,19 +237,23 @@ impl<D: Live> Side<D> {
             };
             let len = values.len().min(last_values.len());
             let (mut applied, mut copy) = (false, None);
-            let result = on_named!(lanes, to, |borrower| {
-                stream.lend_all(borrower, (&*first, &mut *last), |(lent, mut last)| {
-                    read(borrower, kernel, &lent[..len], &mut last[..len])?;
-                    applied = true;
-                    copy = Some(stream.init_from(stream.alloc_uninit(first.len())?, first)?);
-                    Ok(())
+            let result = catch(|| {
+                on_named!(lanes, to, |borrower| {
+                    stream.lend_all(borrower, (&*first, &mut *last), |(lent, mut last)| {
+                        read(borrower, kernel, &lent[..len], &mut last[..len])?;
+                        applied = true;
+                        copy = Some(stream.init_from(stream.alloc_uninit(first.len())?, first)?);
+                        Ok(())
+                    })
                 })
             });
             if applied {
                 apply_read(kernel, &values[..len], &mut last_values[..len]);
                 side.did(Kind::LendAll);
             }
-            side.note(result.flatten());
+            if let Some(result) = result {
+                side.note(result.flatten());
+            }
             copy.map(|copy| (S::keep(stream, one_part(copy)), values.clone()))
         });
         if let Some(Some((instead, values))) = made {
@@ -279,8 +283,8 @@ impl<D: Live> Side<D> {
                 self.worked(result.flatten(), &[&expected]);
             }
         }
-        let seen = slot.host(|bundle| bundle.host.as_deref().map(<[f32]>::to_vec));
-        if let Some(seen) = self.note(seen) {
+        let seen = catch(|| slot.host(|bundle| bundle.host.as_deref().map(<[f32]>::to_vec)));
+        if let Some(seen) = seen.and_then(|seen| self.note(seen)) {
             self.compare(seen.as_deref(), expected.host.as_deref());
         }
         self.objects[x].expected = expected;
