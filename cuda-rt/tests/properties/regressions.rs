@@ -1,7 +1,7 @@
 //! Plans that once found a defect.
 
 use crate::mutants::{Count, mutants_of};
-use crate::plan::{Act, Kernel, Make, Meet, Plan, Step, Work};
+use crate::plan::{Act, Kernel, Make, Meet, Plan, Step, Through, Way, Work};
 
 fn step(lane: u8, x: u8, y: u8, act: Act) -> Step {
     let device = 0;
@@ -136,4 +136,29 @@ fn a_graph_that_is_launched_too_early_shows() {
         ),
     ];
     judge(96, steps);
+}
+
+/// A kernel uses pinned memory in place. Without the order of its end the host unregisters the
+/// memory first, and the device is lost. This was taken for a defect of the replay.
+#[test]
+fn memory_that_is_unregistered_under_a_kernel_is_refused() {
+    let mapped = Work::Mapped {
+        way: Way::Within,
+        kernel: Kernel::Scale(2),
+        part: 0,
+    };
+    let view = Act::Kept(Through::View {
+        worker: 0,
+        work: mapped,
+    });
+    let managed = Act::NewManaged {
+        how: Make::Zeroed,
+        len: 0,
+    };
+    let steps = [step(0, 0, 0, view), step(1, 0, 0, managed)];
+    let steps = steps.map(|step| Step { device: 1, ..step }).to_vec();
+    let mut count = Count::default();
+    let threads = vec![steps];
+    mutants_of(&Plan { seed: 0, threads }, &mut count);
+    assert!(count.refused > 0, "{count:?}");
 }
