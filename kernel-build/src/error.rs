@@ -165,8 +165,8 @@ pub enum BuildError {
         /// The flags, as JSON.
         flags: String,
     },
-    /// A dependency of the kernels is compiled as a dynamic or static library, too. Cargo then gives
-    /// its files no names of their own, and may take one crate for another.
+    /// A dependency of the kernels is compiled as a dynamic or static library, too. Cargo then
+    /// gives its files no names of their own, and may take one crate for another.
     #[error(
         "the crate `{krate}`, on which the kernels depend, is compiled as {kinds}: remove `crate-type` from `[lib]` in its \
          Cargo.toml, or let it be `[\"lib\"]`"
