@@ -14,10 +14,10 @@ const NO_PLACE: &str =
 const SEVERAL_PLACES: &str = "only one type parameter can be the place that owns the buffers";
 const UNION: &str = "only structs and enums can be bundles: nobody knows which field of a union is a buffer";
 const FOREIGN_FIELD: &str = "this field does not have the bundle's place, and would stay behind when the bundle moves: give its buffers the \
-     place parameter, mark a `Copy` field without buffers `#[resource(plain)]`, or put a value of the host into `Metadata`";
-const PLAIN_BUFFER: &str = "this field has the bundle's place, so it moves with the bundle: `#[resource(plain)]` is for fields without buffers";
-const ATTRIBUTE_OF_A_VARIANT: &str = "`#[resource(plain)]` marks a field, in a variant too";
-const UNKNOWN_ATTRIBUTE: &str = "the only attribute is `#[resource(plain)]`, for fields without buffers";
+     place parameter, mark a `Copy` field without buffers `#[bundle(plain)]`, or put a value of the host into `Metadata`";
+const PLAIN_BUFFER: &str = "this field has the bundle's place, so it moves with the bundle: `#[bundle(plain)]` is for fields without buffers";
+const ATTRIBUTE_OF_A_VARIANT: &str = "`#[bundle(plain)]` marks a field, in a variant too";
+const UNKNOWN_ATTRIBUTE: &str = "the only attribute is `#[bundle(plain)]`, for fields without buffers";
 
 /// The fields of a struct, or of a variant of an enum.
 struct Form {
@@ -52,7 +52,7 @@ pub(crate) fn expand(input: DeriveInput) -> Result<TokenStream> {
             .iter()
             .map(|variant| {
                 let mut attributes = variant.attrs.iter();
-                match attributes.find(|one| one.path().is_ident("resource")) {
+                match attributes.find(|one| one.path().is_ident("bundle")) {
                     Some(attribute) => Err(Error::new_spanned(attribute, ATTRIBUTE_OF_A_VARIANT)),
                     None => form(Some(&variant.ident), &variant.fields),
                 }
@@ -137,7 +137,7 @@ fn is_plain(attributes: &[Attribute]) -> Result<bool> {
     let mut plain = false;
     for attribute in attributes
         .iter()
-        .filter(|attribute| attribute.path().is_ident("resource"))
+        .filter(|attribute| attribute.path().is_ident("bundle"))
     {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("plain") {
@@ -479,13 +479,13 @@ mod tests {
                 for<'x> T: Fn(&'x u8) + for<'y> Trait<'y>,
             {
                 buffer: DeviceBuffer<[u8; N], P>,
-                #[resource(plain)]
+                #[bundle(plain)]
                 number: PhantomData<&'b T>,
             }
         );
         let enumeration = quote!(
             enum Bundle<T, P: Place> {
-                One(DeviceBuffer<T, P>, #[resource(plain)] usize),
+                One(DeviceBuffer<T, P>, #[bundle(plain)] usize),
                 Two { r#fn: PinnedBuffer<T, P> },
                 Three,
             }
@@ -508,7 +508,7 @@ mod tests {
         let variant = quote!(
             enum Bundle<P: Place> {
                 One(DeviceBuffer<u8, P>),
-                #[resource(plain)]
+                #[bundle(plain)]
                 Two,
             }
         );
@@ -516,7 +516,7 @@ mod tests {
         let buffer = quote!(
             enum Bundle<P: Place> {
                 One,
-                Two(#[resource(plain)] DeviceBuffer<u8, P>),
+                Two(#[bundle(plain)] DeviceBuffer<u8, P>),
             }
         );
         assert_eq!(refused(buffer), PLAIN_BUFFER);

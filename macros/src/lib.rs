@@ -126,7 +126,7 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 /// event.
 ///
 /// The type has one type parameter bound by `Place`: the place of its buffers. A field that is not
-/// a buffer is marked `#[resource(plain)]` and `Copy`, or is `cuda_rt::Metadata`. The derive also
+/// a buffer is marked `#[bundle(plain)]` and `Copy`, or is `cuda_rt::Metadata`. The derive also
 /// makes the views of the type, `NameView` and `NameRef`, with the same fields and variants.
 ///
 /// ```ignore
@@ -135,7 +135,7 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 ///     pixels: DeviceBuffer<u8, P>,
 ///     host: PinnedBuffer<u8, P>,
 ///     name: Metadata<String, P>,
-///     #[resource(plain)]
+///     #[bundle(plain)]
 ///     number: u64,
 /// }
 /// ```
@@ -156,8 +156,8 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 ///     PictureRef::Empty => 0,
 /// };
 /// ```
-#[proc_macro_derive(Bundle, attributes(resource))]
-pub fn derive_resource(input: TokenStream) -> TokenStream {
+#[proc_macro_derive(Bundle, attributes(bundle))]
+pub fn derive_bundle(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     bundle::expand(input)
         .unwrap_or_else(|error| error.into_compile_error())

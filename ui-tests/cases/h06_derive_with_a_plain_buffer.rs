@@ -6,7 +6,7 @@ use cuda_rt::{DeviceBuffer, Idle, Place, Bundle};
 #[derive(Bundle)]
 struct Frame<P: Place = Idle> {
     pixels: DeviceBuffer<u8, P>,
-    #[resource(plain)]
+    #[bundle(plain)]
     mask: DeviceBuffer<u8, P>,
 }
 

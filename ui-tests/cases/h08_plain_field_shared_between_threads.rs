@@ -16,7 +16,7 @@ struct OfOneThread(PhantomData<Cell<u8>>);
 #[derive(Bundle)]
 struct Frame<P: Place = Idle> {
     pixels: DeviceBuffer<u8, P>,
-    #[resource(plain)]
+    #[bundle(plain)]
     mark: OfOneThread,
 }
 

@@ -90,13 +90,13 @@ pub struct ElementInferred {
 pub struct Frame<T: ::real::Element = ::rust::primitive::u32, P: ::real::Place = ::real::Idle> {
     data: ::real::DeviceBuffer<T, P>,
     r#type: ::real::PinnedBuffer<T, P>,
-    #[resource(plain)]
+    #[bundle(plain)]
     number: ::rust::primitive::u64,
 }
 
 #[derive(::real::Bundle)]
 pub enum Picture<T: ::real::Element = ::rust::primitive::u32, P: ::real::Place = ::real::Idle> {
-    Some(::real::DeviceBuffer<T, P>, #[resource(plain)] ::rust::primitive::u64),
+    Some(::real::DeviceBuffer<T, P>, #[bundle(plain)] ::rust::primitive::u64),
     None,
     Ok {
         r#type: ::real::PinnedBuffer<T, P>,

@@ -19,7 +19,7 @@ fn main() -> Result<(), Error> {
 struct Frame<P: Place = Idle> {
     pixels: DeviceBuffer<u8, P>,
     host: PinnedBuffer<u8, P>,
-    #[resource(plain)]
+    #[bundle(plain)]
     number: u64,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Buffers<P: Place = Idle> {
     pub(crate) unified: Unified<P>,
     /// One letter for each time that the host wrote the memory.
     pub(crate) label: Metadata<String, P>,
-    #[resource(plain)]
+    #[bundle(plain)]
     pub(crate) number: u32,
 }
 

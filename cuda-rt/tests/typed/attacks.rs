@@ -89,6 +89,6 @@ fn attack_operators_that_only_carry_messages() {
 #[derive(cuda_rt::Bundle)]
 struct Tagged<P: cuda_rt::Place = Idle> {
     buffer: DeviceBuffer<u8, P>,
-    #[resource(plain)]
+    #[bundle(plain)]
     raw: std::marker::PhantomData<*mut ()>,
 }

@@ -11,7 +11,7 @@ use crate::order::stream_ref::StreamRef;
 use crate::tag::{DeviceTag, Idle, Place, StreamTag};
 
 /// A value of the host in a bundle: a name, a shape, anything that is not `Copy`. A field that is
-/// `Copy` can be marked `#[resource(plain)]` instead.
+/// `Copy` can be marked `#[bundle(plain)]` instead.
 ///
 /// It dereferences to the value, whichever place the bundle has, and calls nothing of the driver.
 /// So does the view of it that [`Handoff::peek`](crate::Handoff::peek) gives while the bundle is

@@ -26,7 +26,7 @@ impl<R: Bundle> Handoff<R> {
     /// #[derive(Bundle)]
     /// struct Matrix<P: Place = Idle> {
     ///     elements: DeviceBuffer<f32, P>,
-    ///     #[resource(plain)]
+    ///     #[bundle(plain)]
     ///     shape: [usize; 2],
     /// }
     ///

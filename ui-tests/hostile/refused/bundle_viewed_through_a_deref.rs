@@ -11,7 +11,7 @@ impl<D, T> Is<T> for D {
 }
 
 #[derive(Bundle)]
-struct Part<P: Place = Idle>(DeviceBuffer<u8, P>, #[resource(plain)] &'static Other);
+struct Part<P: Place = Idle>(DeviceBuffer<u8, P>, #[bundle(plain)] &'static Other);
 struct Other;
 impl<P: Place> Deref for Part<P> {
     type Target = DeviceBuffer<u8, P>;

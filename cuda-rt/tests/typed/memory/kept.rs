@@ -20,7 +20,7 @@ struct Frame<P: Place = Idle> {
     pixels: DeviceBuffer<u32, P>,
     copies: Vec<PinnedBuffer<u32, P>>,
     spare: Option<DeviceBuffer<u32, P>>,
-    #[resource(plain)]
+    #[bundle(plain)]
     shape: [usize; 2],
 }
 

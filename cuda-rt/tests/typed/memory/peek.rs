@@ -26,7 +26,7 @@ struct Matrix<W: Bundle, P: Place = Idle> {
     elements: DeviceBuffer<f32, P>,
     rows: Vec<PinnedBuffer<u8, P>>,
     weights: Option<Lease<W, P>>,
-    #[resource(plain)]
+    #[bundle(plain)]
     shape: Shape,
 }
 

@@ -48,17 +48,17 @@ where
     #[cfg(any())]
     gone: NoSuchType<P>,
     at: [PinnedBuffer<S, P>; N],
-    #[resource(plain)]
-    #[resource(plain)]
+    #[bundle(plain)]
+    #[bundle(plain)]
     fence: &'v str,
     r#self_: Option<(DeviceBuffer<[D; N], P>,)>,
-    #[resource(plain)]
+    #[bundle(plain)]
     event: std::marker::PhantomData<fn(S) -> D>,
 }
 
 /// A nested bundle, in a tuple struct with a trailing where clause.
 #[derive(cuda_rt::Bundle)]
-struct Nested<P>(Vec<Awkward<'static, u8, u32, 2, P>>, #[resource(plain)] u8)
+struct Nested<P>(Vec<Awkward<'static, u8, u32, 2, P>>, #[bundle(plain)] u8)
 where
     P: Place;
 

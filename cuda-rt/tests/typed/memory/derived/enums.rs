@@ -12,11 +12,11 @@ use crate::devices::for_each_device;
 #[derive(Bundle)]
 #[allow(non_camel_case_types)]
 enum Frame<P: Place = Idle> {
-    Nv12(DeviceBuffer<u8, P>, #[resource(plain)] [usize; 2]),
+    Nv12(DeviceBuffer<u8, P>, #[bundle(plain)] [usize; 2]),
     Rgb {
         r#type: DeviceBuffer<u8, P>,
         host: Option<PinnedBuffer<u8, P>>,
-        #[resource(plain)]
+        #[bundle(plain)]
         width: usize,
     },
     #[cfg(any())]
@@ -38,7 +38,7 @@ where
     __S(DeviceBuffer<T, P>) = 3,
     __D {
         some: [DeviceBuffer<D, P>; N],
-        #[resource(plain)]
+        #[bundle(plain)]
         none: &'v str,
     } = 1,
     Option = 7,

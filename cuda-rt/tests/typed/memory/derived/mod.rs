@@ -17,7 +17,7 @@ cuda_rt::streams! {
 struct Frame<T, P: Place = Idle> {
     pixels: DeviceBuffer<T, P>,
     host: PinnedBuffer<T, P>,
-    #[resource(plain)]
+    #[bundle(plain)]
     number: u64,
 }
 
