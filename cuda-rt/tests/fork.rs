@@ -1,9 +1,11 @@
-//! A process that forks: threads and pinned memory stay in the parent. A child that would wait for
-//! the threads gets an error, and finds zeros in the memory.
+//! A process that forks: threads and memory stay in the parent. A child that would wait for the
+//! threads gets an error. A signal ends a child that touches memory of its parent.
 //!
 //! The test has its own binary, because a child has only the thread that forked.
 
+use std::fs::File;
 use std::future::{Future, IntoFuture};
+use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +33,7 @@ unsafe extern "C" {
     fn alarm(seconds: u32) -> u32;
     fn kill(process: i32, signal: i32) -> i32;
     fn pause() -> i32;
+    fn dup2(file: i32, becomes: i32) -> i32;
     fn _exit(status: i32) -> !;
 }
 
@@ -140,7 +143,8 @@ fn pinned_memory_stays_in_the_parent(gpu: &Device) {
     assert_eq!(*seen, [8; 4096]);
 }
 
-/// Managed memory stays with its parent. CUDA unmaps it in the child, so the child gets an error.
+/// Managed memory stays with its parent. A child gets an error, or is ended if it was forked while
+/// its parent used the memory.
 fn managed_memory_stays_in_the_parent(gpu: &Device) {
     let mut managed = match gpu.managed_from(&[7_u32; 16]) {
         Ok(managed) => managed,
@@ -157,7 +161,17 @@ fn managed_memory_stays_in_the_parent(gpu: &Device) {
             assert!(error.to_string().contains("this process was forked"), "{error}");
         }
     }));
+    let used = managed.host(|numbers| in_a_child_that_dies(SIGSEGV, || assert_eq!(numbers[15], 7)));
+    used.unwrap();
+    let used = managed.host_mut(|numbers| in_a_child_that_dies(SIGSEGV, || numbers.fill(9)));
+    used.unwrap();
     assert_eq!(managed.to_vec().unwrap(), [7; 16]);
+    // The memory of freed blocks is the child's own affair.
+    drop(managed);
+    gpu.trim_managed();
+    let managed = gpu.managed_from(&[7_u32; 16]).unwrap();
+    let used = managed.host(|numbers| in_a_child_that_dies(SIGSEGV, || assert_eq!(numbers[0], 7)));
+    used.unwrap();
 }
 
 /// Write-combined memory stays with its parent too, and a child that writes it gets an error.
@@ -171,7 +185,42 @@ fn write_combined_memory_stays_in_the_parent(gpu: &Device) {
             assert!(error.to_string().contains("this process was forked"), "{error}");
         }
     }));
-    frame.fill(8.., 8).unwrap();
+    let mut child = None;
+    let written = frame.write_with(8.., |at| {
+        if at == 8 {
+            // SAFETY: as in `status_of_a_child`: the child ends in this call.
+            child = Some(unsafe { fork() });
+            // SAFETY: the call takes no pointer.
+            unsafe { alarm(100) };
+        }
+        8
+    });
+    match child {
+        // SAFETY: the call ends the process at once, and runs no destructor.
+        Some(0) => unsafe { _exit(0) },
+        Some(child) => assert_eq!(signal_that_ends(child), SIGSEGV),
+        None => panic!("the closure ran"),
+    }
+    // SAFETY: the call takes no pointer. This process needs no alarm.
+    unsafe { alarm(0) };
+    written.unwrap();
+}
+
+/// A child that only leaves the device of its parent ends as usual.
+fn a_child_leaves_the_device_of_its_parent() {
+    let config = SimConfig::new().order(Order::Lazy);
+    let status = Device::simulated(config, |gpu| {
+        drop(gpu.pinned_from(&[7_u32; 4]).unwrap());
+        drop(gpu.managed_from(&[7_u32; 4]).unwrap());
+        drop(gpu.write_combined_from(&[7_u32; 4]).unwrap());
+        // SAFETY: as in `status_of_a_child`: the child does not leave this function.
+        unsafe { fork() }
+    });
+    match status.unwrap() {
+        // SAFETY: the call ends the process at once, and runs no destructor.
+        0 => unsafe { _exit(0) },
+        child => assert_eq!(status_of(child), 0),
+    }
 }
 
 /// A child takes no closures for its parent's scope. It cannot leave the scope either: closures of
@@ -200,6 +249,18 @@ fn a_child_does_not_leave_a_scope_of_its_parent(gpu: &Device) {
             return child;
         }
         assert_eq!(signal_that_ends(child), SIGABRT);
+        // A child that cannot say why it ends.
+        // SAFETY: as above.
+        let mute = unsafe { fork() };
+        if mute == 0 {
+            // SAFETY: the call takes no pointer.
+            unsafe { alarm(100) };
+            let full = File::create("/dev/full").unwrap();
+            // SAFETY: the call takes no pointer. Standard error becomes a file that is full.
+            assert_eq!(unsafe { dup2(full.as_raw_fd(), 2) }, 2);
+            return mute;
+        }
+        assert_eq!(signal_that_ends(mute), SIGABRT);
         drop(open);
         child
     });
@@ -301,6 +362,7 @@ fn a_child_has_neither_its_parents_threads_nor_its_pinned_memory() {
     }));
 
     a_child_does_not_leave_a_scope_of_its_parent(&gpu);
+    a_child_leaves_the_device_of_its_parent();
 
     // A wait that began before the fork. The waiting thread stays in the parent, inside a kernel,
     // with the device locked.

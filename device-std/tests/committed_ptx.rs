@@ -110,7 +110,7 @@ fn rows_tell_types_and_uses_of_one_hash_apart() {
 fn every_entry_has_a_table() {
     let text = committed();
     let entries = ptx::entries(&text);
-    assert_eq!(entries.len(), 13);
+    assert_eq!(entries.len(), 15);
     for entry in entries {
         assert!(
             ptx::layout_table(&text, entry).is_some_and(|table| !table.is_empty()),

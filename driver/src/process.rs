@@ -2,7 +2,8 @@
 //!
 //! `fork` copies the program's references, but neither its threads nor the memory that a GPU uses.
 //! A handler that runs first in each child (`pthread_atfork`) counts the forks, and takes that
-//! memory away. Only `unsafe` code makes a child in which no handler runs (`clone`, `vfork`).
+//! memory away. No handler runs in a child that is made by `clone` or `vfork`. To call these needs
+//! `unsafe` code, as long as no crate wraps them in a safe function.
 
 #[cfg(unix)]
 use std::sync::OnceLock;
@@ -83,7 +84,25 @@ unsafe extern "C" fn in_child() {
 }
 
 #[cfg(target_os = "linux")]
-pub(crate) use kept::Kept;
+pub use kept::Kept;
+
+/// Memory that children of `fork` must not touch. CUDA runs on no other system that has `fork`, so
+/// this keeps nothing here.
+#[cfg(not(target_os = "linux"))]
+#[derive(Debug)]
+pub struct Kept(());
+
+#[cfg(not(target_os = "linux"))]
+impl Kept {
+    /// # Safety
+    /// As on Linux.
+    ///
+    /// # Errors
+    /// None.
+    pub unsafe fn new(_: *mut std::ffi::c_void, _: usize) -> std::io::Result<Self> {
+        Ok(Self(()))
+    }
+}
 
 /// Memory that children of `fork` must not touch.
 #[cfg(target_os = "linux")]
@@ -100,8 +119,9 @@ mod kept {
     const TAKEN: usize = usize::MAX;
 
     /// # Invariants
-    /// ENTRY-1. Unless `bytes` is 0 or [`TAKEN`], the pages from `address` on are mapped for that
-    /// many bytes, by the owner of the entry.
+    /// ENTRY-1. Unless `bytes` is 0 or [`TAKEN`], the process that filled the entry in maps that
+    /// many bytes from `address` on, the start of a page. Whatever lies in these pages is memory
+    /// that children must not touch.
     /// ENTRY-2. Does not change once the entry is in the list.
     struct Entry {
         address: AtomicPtr<c_void>,
@@ -118,16 +138,21 @@ mod kept {
     /// Keeps a range of pages from children until it is dropped: no page is mapped at its addresses
     /// there, and none will be.
     #[derive(Debug)]
-    pub(crate) struct Kept(&'static AtomicUsize);
+    pub struct Kept(&'static AtomicUsize);
 
     impl Kept {
         /// # Safety
-        /// The pages at `address` are mapped for `bytes` bytes (more than 0) until this is dropped.
+        /// The `bytes` bytes at `address` (more than 0) are mapped until this is dropped, and a
+        /// child of `fork` has no use for anything in their pages.
         ///
         /// # Errors
         /// The operating system's, if no handler can be registered.
-        pub(crate) unsafe fn new(address: *mut c_void, bytes: usize) -> io::Result<Self> {
+        pub unsafe fn new(address: *mut c_void, bytes: usize) -> io::Result<Self> {
             super::handle_forks()?;
+            // SAFETY: the call takes no pointer.
+            let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+            let before = address.addr() % usize::try_from(page).map_err(io::Error::other)?;
+            let (address, bytes) = (address.wrapping_byte_sub(before), bytes + before);
             let take = |entry: &&'static Entry| {
                 let taken = entry
                     .bytes
@@ -178,8 +203,8 @@ mod kept {
             }
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
             let address = entry.address.load(Ordering::Relaxed);
-            // SAFETY: ENTRY-1: the range belongs to the owner of the entry, which uses it through
-            // pointers alone: from now on they lead to pages that end the process.
+            // SAFETY: ENTRY-1: in this child nothing may use the pages, if it has them at all. From
+            // now on, pointers of its parent lead to pages that end the process.
             let mapped = unsafe { libc::mmap(address, bytes, libc::PROT_NONE, flags, -1, 0) };
             if mapped == libc::MAP_FAILED {
                 // SAFETY: the call ends the process, and is safe after a fork.

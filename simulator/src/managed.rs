@@ -9,16 +9,42 @@ use super::fault::Call;
 use super::memory;
 use super::random::Random;
 use super::{SimDevice, State};
-use cuda_rt_driver::{
-    Advice, DriverError, DriverResult, ErrorCode, HostMemory, Location, Managed, RawStream,
-};
+use cuda_rt_driver::{Advice, DriverError, DriverResult, ErrorCode, Location, Managed, RawStream};
+use memmap2::MmapMut;
+
+/// Zeroed pages. A child of `fork` has them too, as it has those of `cuMemHostAlloc`. So whoever
+/// uses them must keep them from children.
+#[derive(Debug)]
+struct Pages {
+    /// # Invariants
+    /// PAGES-1. Never accessed through `map` itself: only through pointers made from `base`. It is
+    /// mapped until this value is dropped.
+    map: MmapMut,
+    base: NonNull<c_void>,
+}
+
+// SAFETY: PAGES-1: this value only hands out an address. Each user of the address proves exclusive
+// access.
+unsafe impl Send for Pages {}
+
+impl Pages {
+    fn map(bytes: usize) -> Option<Self> {
+        let mut map = MmapMut::map_anon(bytes).ok()?;
+        let base = NonNull::from(&mut map[..]).cast();
+        Some(Self { map, base })
+    }
+
+    fn len_bytes(&self) -> usize {
+        self.map.len()
+    }
+}
 
 /// Managed memory of a host, or other memory that the driver allocates and the host reaches.
 #[derive(Debug, Default)]
 pub(super) struct ManagedMemory {
     /// The allocations in use, by address.
-    in_use: BTreeMap<u64, HostMemory>,
-    freed: Vec<HostMemory>,
+    in_use: BTreeMap<u64, Pages>,
+    freed: Vec<Pages>,
 }
 
 impl ManagedMemory {
@@ -41,9 +67,9 @@ impl ManagedMemory {
         let same = self.freed.iter().rposition(|memory| memory.len_bytes() == bytes);
         let memory = match same {
             Some(same) => self.freed.swap_remove(same),
-            None => HostMemory::map(bytes).ok()?,
+            None => Pages::map(bytes)?,
         };
-        let address = memory.address();
+        let address = memory.base;
         spoil(&memory, random);
         let start = address.as_ptr().expose_provenance() as u64;
         self.in_use.insert(start, memory);
@@ -61,13 +87,13 @@ impl ManagedMemory {
 }
 
 /// Overwrites memory with junk.
-fn spoil(memory: &HostMemory, random: &mut Random) {
+fn spoil(memory: &Pages, random: &mut Random) {
     let mut junk = [0; 256];
     for word in junk.chunks_exact_mut(8) {
         word.copy_from_slice(&random.next().to_ne_bytes());
     }
-    let start = memory.address().as_ptr().expose_provenance() as u64;
-    // SAFETY: the memory is mapped for that many bytes (HOST-MEMORY-1). No operation runs now, and
+    let start = memory.base.as_ptr().expose_provenance() as u64;
+    // SAFETY: the memory is mapped for that many bytes (PAGES-1). No operation runs now, and
     // the host does not use memory before it is given out or after it was freed, by the contract of
     // `free_managed` and `free_write_combined`.
     unsafe { memory::repeat(start, &junk, memory.len_bytes()) };

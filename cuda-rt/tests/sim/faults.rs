@@ -18,6 +18,7 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
     let (host, spare) = (Host::new(64), Host::new(64));
     rig.register_host(host.memory()).unwrap();
     let managed = rig.driver.alloc_managed(64).unwrap();
+    let combined = rig.driver.alloc_write_combined(64).unwrap();
     let (a, b) = (rig.alloc(64, s).unwrap(), rig.alloc(64, s).unwrap());
     rig.begin_capture(s).unwrap();
     rig.add(a, 1, 1, s).unwrap();
@@ -54,9 +55,12 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::TrimPool => rig.driver.trim_pool(0),
         Call::RegisterHost => rig.register_host(spare.memory()),
         Call::UnregisterHost => rig.unregister_host(host.memory()),
-        Call::AllocManaged => rig.driver.alloc_managed(64).map(drop),
+        Call::AllocWriteCombined => rig.driver.alloc_write_combined(64).map(drop),
         // SAFETY: any order of calls is sound on the simulated device; see the rig's text. This
-        // holds for the next two calls too.
+        // holds for all calls below.
+        Call::FreeWriteCombined => unsafe { rig.driver.free_write_combined(combined) },
+        Call::AllocManaged => rig.driver.alloc_managed(64).map(drop),
+        // SAFETY: as above.
         Call::FreeManaged => unsafe { rig.driver.free_managed(managed) },
         // SAFETY: as above.
         Call::Prefetch => unsafe { rig.driver.prefetch(managed, 64, Location::Host, s) },

@@ -9,10 +9,11 @@ use kernel_build::{BuildError, Module};
 use crate::{compile, package};
 
 /// A library beside the kernels' package, which depends on nothing.
-struct Library {
+struct Library<'l> {
     name: &'static str,
-    /// The name of its package, which is also a directory.
-    package: &'static str,
+    /// The name of its package, which is also a directory. No other package of these tests has it:
+    /// all are built in one target directory, where cargo takes two of one name for one package.
+    package: &'l str,
     edition: u32,
     source: &'static str,
     /// The text of its `[dependencies]`.
@@ -20,7 +21,7 @@ struct Library {
 }
 
 /// Adds the library to the package, which depends on it if `is_direct`.
-fn add(package: &Path, library: &Library, is_direct: bool) {
+fn add(package: &Path, library: &Library<'_>, is_direct: bool) {
     let directory = package.join(library.package);
     fs::create_dir_all(directory.join("src")).unwrap();
     let manifest = format!(
@@ -44,7 +45,7 @@ fn build(name: &str, forge: &'static str, source: &str) -> Option<Result<Module,
     let package = package(name, source);
     let forge = Library {
         name: "forge",
-        package: "forge",
+        package: &format!("{name}-macros"),
         edition: 2021,
         source: forge,
         dependencies: "",

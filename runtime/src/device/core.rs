@@ -13,6 +13,7 @@ use crate::order::host_task::HostTask;
 use crate::order::observer::Observed;
 use crate::order::stream_ref::{StreamId, StreamRef};
 use crate::tag::Priority;
+use cuda_rt_driver::process::Process;
 use cuda_rt_driver::{Driver, DriverError, DriverResult};
 use cuda_rt_driver::{DriverWithTools, Tools, Trace, Traced};
 
@@ -51,6 +52,8 @@ pub(crate) struct DeviceCore {
     host_tasks: Mutex<Vec<Arc<HostTask>>>,
     /// Whether a checker follows the driver, and so needs the position of each call.
     checked: bool,
+    /// The process of the streams, the events and the memory.
+    process: Process,
 }
 
 impl DeviceCore {
@@ -105,6 +108,7 @@ impl DeviceCore {
             graph,
             host_tasks: Mutex::default(),
             checked: tools.is_checked(),
+            process: Process::current(),
             tools,
             device,
             driver,
@@ -339,6 +343,11 @@ impl DeviceCore {
 
 impl Drop for DeviceCore {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            // A child of `fork` leaks what is its parent's, and the driver with it.
+            std::mem::forget(Arc::clone(&self.driver));
+            return;
+        }
         // Memory of the host is closed first: its last events may still be pending on these
         // streams.
         self.pinned.close();

@@ -93,10 +93,13 @@ impl<B> FreeBlocks<B> {
         )
     }
 
-    /// Drops every block, after a wait for the work that uses it. A block whose wait fails is
-    /// leaked.
+    /// Drops every block, after a wait for the work that uses it. Leaks a block whose wait fails,
+    /// and the blocks of a parent process.
     pub(super) fn close(&mut self) {
         let free = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !free.0.is_current() {
+            return;
+        }
         let free = std::mem::take(&mut free.1).into_values().flatten();
         // All blocks are wrapped first: if one wait unwinds, the blocks after it are leaked, not
         // freed.

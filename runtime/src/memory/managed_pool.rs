@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::free_blocks::{FreeBlocks, size_class};
+use super::mapped_host::keep;
 use crate::error::{During, Result};
 use crate::order::fence::Fence;
-use cuda_rt_driver::process::Process;
+use cuda_rt_driver::process::{Kept, Process};
 use cuda_rt_driver::{Advice, Driver, DriverError, DriverResult, ErrorCode, Location};
 
 /// Managed memory. It keeps the driver that allocated it alive (obligations 6 and 14).
@@ -18,10 +19,13 @@ use cuda_rt_driver::{Advice, Driver, DriverError, DriverResult, ErrorCode, Locat
 /// MANAGED-BLOCK-1. `address` is the start of an allocation of `bytes` bytes of `driver`, which
 /// lives until this value is dropped, and which nothing else owns. Its provenance is exposed.
 /// MANAGED-BLOCK-2. When the block is dropped, no work of a GPU and no thread of the host uses it.
+/// MANAGED-BLOCK-3. Kept from children of `fork` while it is allocated. A child has no pages at its
+/// addresses, and Linux would map other memory of the child there.
 pub(crate) struct ManagedBlock {
     address: usize,
     bytes: usize,
     driver: Arc<dyn Driver>,
+    kept: Option<Kept>,
     /// Whether CUDA was advised about the block, and must forget that before the next owner.
     advised: AtomicBool,
 }
@@ -34,13 +38,19 @@ impl fmt::Debug for ManagedBlock {
 
 impl ManagedBlock {
     fn alloc(driver: &Arc<dyn Driver>, bytes: usize) -> Result<Self> {
-        let address = driver.alloc_managed(bytes).during("Device::managed")?;
-        Ok(Self {
+        const DURING: &str = "Device::managed";
+        let address = driver.alloc_managed(bytes).during(DURING)?;
+        let mut block = Self {
             address: address.as_ptr().expose_provenance(),
             bytes,
             driver: Arc::clone(driver),
+            kept: None,
             advised: AtomicBool::new(false),
-        })
+        };
+        // SAFETY: the memory is mapped until the drop of the block, which drops this before. Only
+        // CUDA puts other memory into its pages, of which a child has no use.
+        block.kept = Some(unsafe { keep(address, bytes) }.during(DURING)?);
+        Ok(block)
     }
 
     pub(crate) fn address(&self) -> NonNull<c_void> {
@@ -85,6 +95,7 @@ impl ManagedBlock {
 
 impl Drop for ManagedBlock {
     fn drop(&mut self) {
+        self.kept = None;
         // SAFETY: MANAGED-BLOCK-1: the allocation is live. MANAGED-BLOCK-2: nothing uses it, and
         // nothing can after this drop. An error leaks the memory.
         let _ = unsafe { self.driver.free_managed(self.address()) };

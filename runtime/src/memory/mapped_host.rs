@@ -6,7 +6,8 @@ use std::ptr::NonNull;
 
 use crate::device::core::DeviceCore;
 use crate::error::{During, Result};
-use cuda_rt_driver::{AccessKind, CallSite, DriverError, ErrorCode, Hint};
+use cuda_rt_driver::process::Kept;
+use cuda_rt_driver::{AccessKind, CallSite, DriverError, DriverResult, ErrorCode, Hint};
 
 /// The bytes that the host uses, how it uses them, and by which call.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,19 @@ pub(super) struct HostUse {
     pub(super) bytes: usize,
     pub(super) access: AccessKind,
     pub(super) passed: CallSite,
+}
+
+/// Keeps memory that CUDA mapped from children of `fork`: a signal ends a child that uses it, also
+/// one that was forked inside of [`while_mapped`].
+///
+/// # Safety
+/// As [`Kept::new`].
+pub(super) unsafe fn keep(address: NonNull<c_void>, bytes: usize) -> DriverResult<Kept> {
+    // SAFETY: the same contract.
+    unsafe { Kept::new(address.as_ptr(), bytes) }.map_err(|error| {
+        let detail = format!("{bytes} bytes could not be kept from children of `fork`: {error}");
+        DriverError::with_detail("pthread_atfork", ErrorCode::OPERATING_SYSTEM, detail)
+    })
 }
 
 /// Runs `body` while the memory stays mapped: the exit handlers of CUDA wait for it. Tells a
@@ -30,7 +44,7 @@ pub(super) fn while_mapped<O>(core: &DeviceCore, used: HostUse, body: impl FnOnc
         access,
         passed,
     } = used;
-    // A child does not have the pages.
+    // A signal would end a child that uses the pages.
     core.managed().check_process().during(passed.during)?;
     if bytes > 0 {
         core.tools().hint(Hint::HostAccess {

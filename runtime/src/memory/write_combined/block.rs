@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use crate::error::{During, Result};
 use crate::memory::free_blocks::{FreeBlocks, size_class};
+use crate::memory::mapped_host::keep;
 use crate::order::fence::Fence;
 use cuda_rt_driver::Driver;
+use cuda_rt_driver::process::Kept;
 
 /// Write-combined memory. It keeps the driver that allocated it alive (obligations 6 and 14).
 ///
@@ -17,10 +19,13 @@ use cuda_rt_driver::Driver;
 /// which lives until this value is dropped, and which nothing else owns. Its provenance is exposed.
 /// WRITE-COMBINED-BLOCK-2. When the block is dropped, no work of a GPU and no thread of the host
 /// uses it.
+/// WRITE-COMBINED-BLOCK-3. Kept from children of `fork` while it is allocated. Linux gives a child
+/// the same pages, which the GPU and the parent go on to use.
 pub(crate) struct WriteCombinedBlock {
     address: usize,
     bytes: usize,
     driver: Arc<dyn Driver>,
+    kept: Option<Kept>,
 }
 
 impl fmt::Debug for WriteCombinedBlock {
@@ -38,6 +43,7 @@ impl WriteCombinedBlock {
 
 impl Drop for WriteCombinedBlock {
     fn drop(&mut self) {
+        self.kept = None;
         // SAFETY: WRITE-COMBINED-BLOCK-1: the allocation is live. WRITE-COMBINED-BLOCK-2: nothing
         // uses it, and nothing can after this drop. An error leaks the memory.
         let _ = unsafe { self.driver.free_write_combined(self.address()) };
@@ -71,11 +77,16 @@ impl WriteCombinedPool {
         }
         let driver = Arc::clone(&self.driver);
         let address = driver.alloc_write_combined(bytes).during(during)?;
-        Ok(WriteCombinedBlock {
+        let mut block = WriteCombinedBlock {
             address: address.as_ptr().expose_provenance(),
             bytes,
             driver,
-        })
+            kept: None,
+        };
+        // SAFETY: the memory is mapped until the drop of the block, which drops this before. Only
+        // CUDA puts other memory into its pages, of which a child has no use.
+        block.kept = Some(unsafe { keep(address, bytes) }.during(during)?);
+        Ok(block)
     }
 
     /// Takes back a block that may be reused once `fence` is over.

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -82,9 +82,11 @@ impl Pending {
         if self.process.is_current() {
             return;
         }
-        eprintln!(
-            "H26: a child of `fork` cannot leave a `done_scope` of its parent, whose closures use what they borrow: \
-             fork outside of the scope, or end the child inside it"
+        // `eprintln` would panic where standard error cannot be written: the child would unwind out
+        // of the scope.
+        let _ = io::stderr().write_all(
+            b"H26: a child of `fork` cannot leave a `done_scope` of its parent, whose closures use what they borrow: \
+              fork outside of the scope, or end the child inside it\n",
         );
         std::process::abort();
     }
