@@ -111,7 +111,7 @@
 //! - `timeline` (default): the module `timeline`: recordings; includes `simulator`, whose times it
 //!   also shows
 //! - `pipeline` (default): the module `pipeline`; includes `timeline`
-//! - `nccl`: collectives on GPUs, through NCCL 2.13 or later, loaded at run time; without it they
+//! - `nccl`: collectives on GPUs, through NCCL 2.16.5 or later, loaded at run time; without it they
 //!   run on simulated devices only
 //! - `half`: `half::f16` and `half::bf16` as elements and in kernels
 //! - `cupti`: times of kernels and copies from CUPTI, if it can be loaded; otherwise from timing

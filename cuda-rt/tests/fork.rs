@@ -206,6 +206,62 @@ fn write_combined_memory_stays_in_the_parent(gpu: &Device) {
     written.unwrap();
 }
 
+/// Blocks of the parent, which a child gives back, do not become memory of the child.
+fn a_child_gives_back_what_is_its_parents(gpu: &Device) {
+    let inherited = (
+        gpu.pinned_from(&[7_u32; 4]).unwrap(),
+        gpu.managed_from(&[7_u32; 4]).unwrap(),
+        gpu.write_combined_from(&[7_u32; 4]).unwrap(),
+    );
+    assert!(in_a_child(|| {
+        drop(inherited);
+        let mut own = gpu.pinned_from(&[5_u32; 4]).unwrap();
+        own.fill(6);
+        gpu.trim_pinned(0);
+        gpu.trim_managed();
+        gpu.trim_write_combined();
+    }));
+}
+
+/// A child that is forked inside of a host function, or of a closure, on the thread that calls it.
+/// It ends where the closure returns: its parent's thread would go on in the child.
+fn a_child_does_not_return_from_a_closure(gpu: &Device) {
+    let (told, children) = mpsc::channel();
+    let forks = move || {
+        // SAFETY: as in `status_of_a_child`: the child ends when the closure returns.
+        let child = unsafe { fork() };
+        if child == 0 {
+            // SAFETY: the call takes no pointer. The signal ends a child that waits for ever.
+            unsafe { alarm(100) };
+            return true;
+        }
+        told.send(child).unwrap();
+        false
+    };
+    let ended = || {
+        let child = children.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(signal_that_ends(child), SIGABRT);
+    };
+
+    let download = gpu.stream::<Download>().unwrap();
+    let mut host = download.adopt(gpu.pinned::<u32>(64).unwrap()).unwrap();
+    let function = forks.clone();
+    let enqueued = download.host_fn(&mut host, move |host: &mut [u32]| {
+        host.fill(1);
+        if !function() {
+            host.fill(2);
+        }
+    });
+    enqueued.unwrap();
+    assert_eq!(download.release(host).unwrap().synchronize().unwrap()[63], 2);
+    ended();
+
+    downloading(gpu, 1).on_done(move |_| _ = forks()).unwrap();
+    ended();
+    // The thread goes on with closures in the parent.
+    assert_eq!(heard(downloading(gpu, 50)), 49);
+}
+
 /// A child that only leaves the device of its parent ends as usual.
 fn a_child_leaves_the_device_of_its_parent() {
     let config = SimConfig::new().order(Order::Lazy);
@@ -363,6 +419,8 @@ fn a_child_has_neither_its_parents_threads_nor_its_pinned_memory() {
 
     a_child_does_not_leave_a_scope_of_its_parent(&gpu);
     a_child_leaves_the_device_of_its_parent();
+    a_child_gives_back_what_is_its_parents(&gpu);
+    a_child_does_not_return_from_a_closure(&gpu);
 
     // A wait that began before the fork. The waiting thread stays in the parent, inside a kernel,
     // with the device locked.

@@ -48,7 +48,8 @@ impl Nccl {
                 names.join(", ")
             )
         })?;
-        Self::of(library).map_err(|missing| format!("{name} has no {missing}: NCCL 2.13 or later is needed"))
+        Self::of(library)
+            .map_err(|missing| format!("{name} has no {missing}: NCCL 2.16.5 or later is needed"))
     }
 
     /// `Ok` if the call of this name succeeded; the error contains NCCL's own words.
@@ -220,6 +221,28 @@ fn version_of(nccl: &Nccl) -> DriverResult<u32> {
     Ok(version.unsigned_abs())
 }
 
+/// NCCL 2.16.5.
+const OLDEST: u32 = 21_605;
+
+/// Refuses a version that frees one rank's memory while kernels of other ranks of this process
+/// still use it: at the end of a communicator (2.13), or of an aborted one (2.14 and 2.15). NVIDIA
+/// mended it in 2.16.2 (`commReclaim` in NCCL's `src/init.cc`), and double frees after an
+/// initialisation that failed in 2.16.5.
+fn check_version(version: u32) -> DriverResult<()> {
+    if version >= OLDEST {
+        return Ok(());
+    }
+    let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
+    Err(DriverError::with_detail(
+        "ncclCommInitAll",
+        ErrorCode::NOT_SUPPORTED,
+        format!(
+            "NCCL {major}.{minor}.{patch} frees memory of one rank that kernels of other ranks still use: \
+             install NCCL 2.16.5 or later"
+        ),
+    ))
+}
+
 /// One rank of an NCCL communicator.
 #[derive(Clone, Copy, Debug)]
 struct Rank(ncclComm_t);
@@ -263,7 +286,9 @@ impl NcclCommunicator {
             let mut were_read = FILES_WERE_READ.lock().unwrap_or_else(PoisonError::into_inner);
             let homes = [home_of_the_user(), std::env::var_os("HOME").map(PathBuf::from)];
             let named = std::env::var_os("NCCL_CONF_FILE");
-            let files = configuration_files(version_of(nccl)?, named, homes);
+            let version = version_of(nccl)?;
+            check_version(version)?;
+            let files = configuration_files(version, named, homes);
             initialised(&mut were_read, &files, || {
                 // SAFETY: both arrays are of `count` elements.
                 let status = unsafe { nccl.ncclCommInitAll(made.as_mut_ptr(), count, ordinals.as_ptr()) };
@@ -439,6 +464,19 @@ impl Drop for NcclCommunicator {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_version_that_frees_memory_in_use_is_refused() {
+        assert!(check_version(21_605).is_ok() && check_version(22_809).is_ok());
+        for (version, name) in [(21_304, "2.13.4"), (21_505, "2.15.5"), (21_604, "2.16.4")] {
+            let error = check_version(version).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::NOT_SUPPORTED);
+            assert!(
+                error.detail().starts_with(&format!("NCCL {name} frees")),
+                "{error}"
+            );
+        }
+    }
+
     /// Where NCCL is installed, it can be loaded and asked without a GPU. Elsewhere the error says
     /// what to install.
     #[test]
@@ -446,7 +484,7 @@ mod tests {
         match library() {
             Ok(nccl) => {
                 let version = nccl_version().unwrap();
-                assert!(version >= 21_300, "{version}");
+                assert!(version >= 21_000, "{version}");
                 let error = nccl.check("ncclCommInitAll", ncclResult_t(5)).unwrap_err();
                 assert_eq!(error.code(), ErrorCode::NCCL_INVALID_USAGE);
                 let text = error.to_string();

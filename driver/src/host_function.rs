@@ -12,6 +12,7 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
+use super::process::without_children;
 use super::{DriverError, DriverResult, ErrorCode};
 
 /// A function and its argument, as [`Streams::launch_host_function`] takes them
@@ -50,11 +51,12 @@ impl Drop for Until {
 }
 
 /// Runs the user's part of a host function: until `body` ends, [`check`] refuses the calls of this
-/// thread. `None` if the process ends: `body` was not run then.
+/// thread. `None` if the process ends: `body` was not run then. A child of `fork` does not leave
+/// `body` ([`without_children`]).
 pub fn inside<R>(body: impl FnOnce() -> R) -> Option<R> {
     let _passed = Passed::enter()?;
     let _until = Until(INSIDE.replace(true));
-    Some(body())
+    Some(without_children(body))
 }
 
 /// What the end of the process must know of the user's parts of host functions.

@@ -1,10 +1,11 @@
 //! Which process this is, and the memory that a child of `fork` must not touch.
 //!
 //! `fork` copies the program's references, but neither its threads nor the memory that a GPU uses.
-//! A handler that runs first in each child (`pthread_atfork`) counts the forks, and takes that
-//! memory away. No handler runs in a child that is made by `clone` or `vfork`. To call these needs
+//! A handler that runs in each child (`pthread_atfork`) counts the forks, and takes that memory
+//! away. No handler runs in a child that is made by `clone` or `vfork`. To call these needs
 //! `unsafe` code, as long as no crate wraps them in a safe function.
 
+use std::io::{self, Write};
 #[cfg(unix)]
 use std::sync::OnceLock;
 #[cfg(unix)]
@@ -33,10 +34,49 @@ impl Process {
         self == Self::current()
     }
 
+    /// Whether this is a child of that process, as the handler counts. Costs no system call, and
+    /// does not see a child in which no handler ran.
+    #[inline]
+    pub fn has_forked(self) -> bool {
+        self.forks != forks()
+    }
+
     /// Its number.
     pub fn id(self) -> u32 {
         self.id
     }
+}
+
+/// Runs code of a user that a thread of CUDA or of this project calls. A child of `fork` in which
+/// that code returns or unwinds is ended: its one thread would go on in the middle of its parent's
+/// work. Counterexample: a host function returns into CUDA in the child too, and CUDA tells the GPU
+/// that the function is over while the parent is still inside.
+pub fn without_children<R>(body: impl FnOnce() -> R) -> R {
+    let _ended = EndsChild(forks());
+    body()
+}
+
+/// The number of forks before the user's code.
+struct EndsChild(u32);
+
+impl Drop for EndsChild {
+    #[inline]
+    fn drop(&mut self) {
+        if forks() != self.0 {
+            end_child(
+                "H26: a child of `fork` cannot return from a closure that a thread of its parent runs: \
+                 fork outside of the closure, or end the child inside it",
+            );
+        }
+    }
+}
+
+/// Says why this child of `fork` ends, and ends it.
+#[cold]
+pub fn end_child(why: &str) -> ! {
+    // `eprintln` would panic where standard error cannot be written: the child would unwind.
+    let _ = io::stderr().write_all(format!("{why}\n").as_bytes());
+    std::process::abort();
 }
 
 /// Number of forks between the process that registered the handler and this one.
@@ -58,7 +98,7 @@ fn forks() -> u32 {
 /// # Errors
 /// The operating system's: it has no memory for the handler.
 #[cfg(unix)]
-fn handle_forks() -> std::io::Result<()> {
+fn handle_forks() -> io::Result<()> {
     static REGISTERED: OnceLock<i32> = OnceLock::new();
     let code = *REGISTERED.get_or_init(|| {
         // SAFETY: the handler is a function of the program. In a child it makes calls that are safe
@@ -67,12 +107,12 @@ fn handle_forks() -> std::io::Result<()> {
     });
     match code {
         0 => Ok(()),
-        code => Err(std::io::Error::from_raw_os_error(code)),
+        code => Err(io::Error::from_raw_os_error(code)),
     }
 }
 
 #[cfg(not(unix))]
-fn handle_forks() -> std::io::Result<()> {
+fn handle_forks() -> io::Result<()> {
     Ok(())
 }
 
@@ -99,7 +139,7 @@ impl Kept {
     ///
     /// # Errors
     /// None.
-    pub unsafe fn new(_: *mut std::ffi::c_void, _: usize) -> std::io::Result<Self> {
+    pub unsafe fn new(_: *mut std::ffi::c_void, _: usize) -> io::Result<Self> {
         Ok(Self(()))
     }
 }

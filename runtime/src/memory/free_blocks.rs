@@ -27,24 +27,30 @@ type BySize<B> = BTreeMap<usize, VecDeque<(Fence, B)>>;
 
 /// Free blocks, by their sizes in bytes. To drop a block frees its memory, which may block.
 /// [`close`](Self::close) drops them all; without it they are leaked.
+///
+/// A child of `fork` leaks every block, because most are its parent's: a signal would end the child
+/// where it uses them.
 #[derive(Debug)]
-pub(super) struct FreeBlocks<B>(Mutex<(Process, BySize<B>)>);
+pub(super) struct FreeBlocks<B> {
+    by_size: Mutex<BySize<B>>,
+    process: Process,
+}
 
 impl<B> Default for FreeBlocks<B> {
     fn default() -> Self {
-        Self(Mutex::new((Process::current(), BySize::default())))
+        Self {
+            by_size: Mutex::default(),
+            process: Process::current(),
+        }
     }
 }
 
 impl<B> FreeBlocks<B> {
-    /// A child of `fork` leaks its parent's blocks: a signal would end it where it uses them.
-    fn lock(&self) -> MutexGuard<'_, (Process, BySize<B>)> {
+    fn lock(&self) -> MutexGuard<'_, BySize<B>> {
         // A panic under the lock can only have lost blocks: no block has two owners.
-        let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (process, blocks) = &mut *free;
-        if !process.is_current() {
-            *process = Process::current();
-            std::mem::forget(std::mem::take(blocks));
+        let mut free = self.by_size.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.process.has_forked() {
+            std::mem::forget(std::mem::take(&mut *free));
         }
         free
     }
@@ -52,22 +58,26 @@ impl<B> FreeBlocks<B> {
     /// Takes a block of this size whose last use is over.
     pub(super) fn reuse(&self, bytes: usize) -> Option<B> {
         let mut free = self.lock();
-        let blocks = free.1.get_mut(&bytes)?;
+        let blocks = free.get_mut(&bytes)?;
         let done = blocks.iter().position(|(last_use, _)| is_over(last_use))?;
         blocks.remove(done).map(|(_, block)| block)
     }
 
     /// Takes back a block that may be reused once `fence` is over.
     pub(super) fn give_back(&self, bytes: usize, block: B, fence: Fence) {
+        if self.process.has_forked() {
+            std::mem::forget(block);
+            return;
+        }
         let mut free = self.lock();
-        free.1.entry(bytes).or_default().push_back((fence, block));
+        free.entry(bytes).or_default().push_back((fence, block));
     }
 
     /// Drops blocks whose last use is over, the largest first, until they have `most_bytes` bytes
     /// together. Returns their bytes.
     pub(super) fn trim(&self, most_bytes: usize) -> usize {
         let (mut done, mut done_bytes) = (Vec::new(), 0);
-        for (bytes, blocks) in self.lock().1.iter_mut().rev() {
+        for (bytes, blocks) in self.lock().iter_mut().rev() {
             let mut index = 0;
             while done_bytes < most_bytes && index < blocks.len() {
                 if !is_over(&blocks[index].0) {
@@ -86,7 +96,7 @@ impl<B> FreeBlocks<B> {
     /// The number of blocks, and their bytes.
     pub(super) fn size(&self) -> (usize, usize) {
         let free = self.lock();
-        let sizes = || free.1.iter().map(|(bytes, blocks)| (bytes, blocks.len()));
+        let sizes = || free.iter().map(|(bytes, blocks)| (bytes, blocks.len()));
         (
             sizes().map(|(_, count)| count).sum(),
             sizes().map(|(bytes, count)| bytes * count).sum(),
@@ -96,11 +106,11 @@ impl<B> FreeBlocks<B> {
     /// Drops every block, after a wait for the work that uses it. Leaks a block whose wait fails,
     /// and the blocks of a parent process.
     pub(super) fn close(&mut self) {
-        let free = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if !free.0.is_current() {
+        if self.process.has_forked() {
             return;
         }
-        let free = std::mem::take(&mut free.1).into_values().flatten();
+        let free = self.by_size.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let free = std::mem::take(free).into_values().flatten();
         // All blocks are wrapped first: if one wait unwinds, the blocks after it are leaked, not
         // freed.
         let blocks: Vec<_> = free
@@ -119,8 +129,8 @@ impl<B> Drop for FreeBlocks<B> {
     /// Counterexample: the call that unregisters a block of the pinned pool unwinds at the device's
     /// end, which then does not come to close the managed pool.
     fn drop(&mut self) {
-        let free = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        std::mem::forget(std::mem::take(&mut free.1));
+        let free = self.by_size.get_mut().unwrap_or_else(PoisonError::into_inner);
+        std::mem::forget(std::mem::take(free));
     }
 }
 

@@ -3,13 +3,13 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::thread::check_process;
-use cuda_rt_driver::process::Process;
+use cuda_rt_driver::process::{Process, end_child};
 use cuda_rt_driver::{DriverResult, host_function};
 
 thread_local! {
@@ -82,13 +82,10 @@ impl Pending {
         if self.process.is_current() {
             return;
         }
-        // `eprintln` would panic where standard error cannot be written: the child would unwind out
-        // of the scope.
-        let _ = io::stderr().write_all(
-            b"H26: a child of `fork` cannot leave a `done_scope` of its parent, whose closures use what they borrow: \
-              fork outside of the scope, or end the child inside it\n",
+        end_child(
+            "H26: a child of `fork` cannot leave a `done_scope` of its parent, whose closures use what they borrow: \
+             fork outside of the scope, or end the child inside it",
         );
-        std::process::abort();
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fmt, io};
 
 use cuda_rt_driver::call_lock::message as panic_message;
-use cuda_rt_driver::process::Process;
+use cuda_rt_driver::process::{Process, without_children};
 
 /// The handle of a thread, which runs while a sender to it exists.
 pub(super) struct Thread<T>(Mutex<State<T>>);
@@ -108,9 +108,10 @@ pub(super) fn check_process(process: Process) -> io::Result<()> {
 }
 
 /// Runs code of a user or of a driver on a thread of this crate, and catches a panic. The panic
-/// hook has already reported it.
+/// hook has already reported it. A child of `fork` does not leave `body`: it would go on with what
+/// other users gave to its parent's thread, which may borrow from threads that the child lacks.
 pub(super) fn contain(body: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| without_children(body))) {
         // `panic_message` does not run the payload's drop, which may panic again.
         panic_message(payload);
     }
