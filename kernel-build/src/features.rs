@@ -40,6 +40,8 @@ const FEATURES: &str = "abi_ptx,doc_cfg,f128,f16";
 /// Features beyond [`FEATURES`], which only these crates may enable. A crate may choose its name,
 /// so no list has a feature that changes what rustc checks. `asm_experimental_arch` opens
 /// `global_asm!`, which needs no `unsafe` block: a search in the LLVM IR refuses it (`statics.rs`).
+/// `core_intrinsics` opens safe functions, such as `wrapping_add`, whose types rustc checks only
+/// while it makes code (docs/soundness.md, "What is kept in part").
 const OF_CRATES: &str = "\
     device_std:asm_experimental_arch,auto_traits,core_float_math,core_intrinsics,gpu_intrinsics,\
     gpu_launch_sized_workgroup_mem,link_llvm_intrinsics,negative_impls,portable_simd,stdarch_nvptx \

@@ -263,7 +263,7 @@ fn compile_for(
 
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io(&path));
     let (ptx, llvm_ir) = (read(file("s"))?, read(file("ll"))?);
-    let ptx = provable(renumber_crate_hashes(&plain_file_names(&ptx)))?;
+    let ptx = provable(renumber_crate_hashes(&plain_file_names(&ptx))?)?;
     let entries = inspect(&library.package, &ptx, &llvm_ir)?;
     let (package, compiler) = (&library.package, &compilation.toolchain.version);
     let ptx = format!("// Built from the package `{package}` by {compiler}. Don't edit.\n{ptx}");

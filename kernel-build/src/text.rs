@@ -1,13 +1,39 @@
 //! Removes from a module's text what depends on the place of the sources, and what the names of
 //! source files could add to it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+
+use crate::verify::{Refusal, text};
 
 /// Replaces the crate hashes in Rust's symbols (`Cs…_`, v0 mangling) by numbers, in order of
 /// appearance. A hash depends on paths. Neither a reader nor the linker needs it, because the text
 /// holds the whole module.
-pub(crate) fn renumber_crate_hashes(ptx: &str) -> String {
+///
+/// # Errors
+/// Two names would become one. A crate can choose a name in which a number stands for the hash
+/// already, and identifiers that look like a hash.
+pub(crate) fn renumber_crate_hashes(ptx: &str) -> Result<String, Refusal> {
+    let renumbered = renumber_all(ptx);
+    let count = |text: &str| text.split(|c| !is_in_name(c)).collect::<HashSet<_>>().len();
+    // Each name is replaced alike wherever it stands. So the names stay distinct if their number
+    // stays the same.
+    if count(ptx) != count(&renumbered) {
+        return text(
+            0,
+            "two names would be one without the hashes of their crates: call the kernels, statics and functions \
+             otherwise, so that no name has `Cs` with a number or a hash in it",
+        );
+    }
+    Ok(renumbered)
+}
+
+/// Whether it is part of a name in PTX. Some names of LLVM have dots.
+fn is_in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.')
+}
+
+fn renumber_all(ptx: &str) -> String {
     let mut numbers = HashMap::new();
     let mut out = String::with_capacity(ptx.len());
     let mut rest = ptx;
@@ -15,9 +41,7 @@ pub(crate) fn renumber_crate_hashes(ptx: &str) -> String {
         let (before, symbol) = rest.split_at(start);
         out.push_str(before);
         let continues = before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
-        let length = symbol
-            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.')))
-            .unwrap_or(symbol.len());
+        let length = symbol.find(|c: char| !is_in_name(c)).unwrap_or(symbol.len());
         let (symbol, after) = symbol.split_at(if continues { 2 } else { length });
         renumber(symbol, &mut numbers, &mut out);
         rest = after;
@@ -118,9 +142,12 @@ mod tests {
         let two = one
             .replace("hhLTDCMilYV", "1111111111")
             .replace("abcdefghijk", "ZZZZZZZZZZ");
-        assert_eq!(renumber_crate_hashes(one), renumber_crate_hashes(&two));
         assert_eq!(
-            renumber_crate_hashes(one),
+            renumber_crate_hashes(one).unwrap(),
+            renumber_crate_hashes(&two).unwrap()
+        );
+        assert_eq!(
+            renumber_crate_hashes(one).unwrap(),
             "call _RNvNtCs0_4core9panicking9panic_fmt;\n.func _RNvCs1_4mine1f\ncall _RNvNtCs0_4core3ops1g;"
         );
     }
@@ -136,7 +163,31 @@ mod tests {
             ".entry scale__0123456789abcdef(",
             "_RNvNtCs_4core",
         ] {
-            assert_eq!(renumber_crate_hashes(text), text);
+            assert_eq!(renumber_crate_hashes(text).unwrap(), text);
+        }
+    }
+
+    /// The first two names are those of a static and of a kernel's parameter, the others those of
+    /// two statics.
+    #[test]
+    fn names_that_would_become_one_are_refused() {
+        for (one, other) in [
+            (
+                "_RNvCsabcdefghijk_6shadow27T__0123456789abcdef_param_0",
+                "_RNvCs0_6shadow27T__0123456789abcdef_param_0",
+            ),
+            (
+                "_RNvCsabcdefghijk_4mine14Csabcdefghi_4x",
+                "_RNvCsabcdefghijk_4mine14Cs1_4x",
+            ),
+        ] {
+            let text = format!(".global .b32 {one};\n.global .b32 {other};");
+            let refusal = renumber_crate_hashes(&text).unwrap_err();
+            assert!(
+                refusal.to_string().contains("two names would be one"),
+                "{refusal}"
+            );
+            renumber_crate_hashes(&text.replace(other, one)).unwrap();
         }
     }
 }

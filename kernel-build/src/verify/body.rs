@@ -46,6 +46,13 @@ impl<'a> Body<'a> {
             Statement::Label(..) => None,
         })
     }
+
+    pub(super) fn labels(&self) -> impl Iterator<Item = &'a str> {
+        self.statements.iter().filter_map(|statement| match statement {
+            Statement::Label(name, _) => Some(*name),
+            Statement::Instruction(_) => None,
+        })
+    }
 }
 
 /// A statement of a body.

@@ -160,7 +160,7 @@ impl fmt::Display for Reasons {
 }
 
 /// Refuses the text at `line`.
-pub(super) fn text<T>(line: u32, reason: impl Into<String>) -> Result<T, Refusal> {
+pub(crate) fn text<T>(line: u32, reason: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal::Text {
         line,
         reason: reason.into(),

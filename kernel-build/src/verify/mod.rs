@@ -13,6 +13,7 @@
 //!   (`filled`);
 //! - each loop that may never end contains an instruction that NVIDIA's compiler keeps (`loops`,
 //!   `counter`);
+//! - no name means two things (`names`);
 //! - no function is recursive.
 //!
 //! It follows values only through instructions and operands that it understands, and refuses a text
@@ -37,6 +38,7 @@ mod instruction;
 mod interval;
 mod lex;
 mod loops;
+mod names;
 mod operands;
 mod origin;
 mod parameters;
@@ -47,6 +49,7 @@ mod variable;
 mod written;
 
 pub use check::Proved;
+pub(crate) use error::text;
 pub use error::{Place, Reasons, Refusal};
 
 use check::{Checker, check_variables};
@@ -129,6 +132,7 @@ pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
 
 fn modules(ptx: &str) -> Result<Vec<Module<'_>>, Refusal> {
     let mut modules = Module::parse(ptx)?;
+    modules.iter().try_for_each(names::check)?;
     modules.iter().try_for_each(operands::check)?;
     modules.iter().try_for_each(ends::check)?;
     modules.iter_mut().try_for_each(definitions::name_values)?;

@@ -124,6 +124,13 @@ impl Grammar<'_, '_> {
         )?;
         let (written, read) = instruction.split(effect);
         written.iter().try_for_each(|operand| self.destination(operand))?;
+        // `.uni` promises that all threads of the warp that run take one way. LLVM writes it
+        // without a guard only, where this is so. ptxas trusts it: for sm_90 it leaves out what
+        // brings the threads together again.
+        require(
+            instruction.guard.is_none() || !instruction.opcode.ends_with(".uni"),
+            "promises by `.uni` that no thread differs in its guard",
+        )?;
         let mut parts = instruction.opcode.split('.');
         let base = parts.next().unwrap_or("");
         let mut only = |known: &[&str]| {
@@ -177,7 +184,14 @@ impl Grammar<'_, '_> {
                 only(&["uni"])?;
                 require(matches!(read, [Operand::Symbol(_)]), FORM)
             }
-            Effect::Return | Effect::Exit | Effect::Trap => require(read.is_empty(), FORM),
+            Effect::Return => {
+                only(&["uni"])?;
+                require(read.is_empty(), FORM)
+            }
+            Effect::Exit | Effect::Trap => {
+                only(&[])?;
+                require(read.is_empty(), FORM)
+            }
         }
     }
 

@@ -173,11 +173,9 @@ fn a_function_with_the_name_of_cudas_is_refused() {
     .with(ends)
     .refused("a function of CUDA");
     let prints = ".func vprintf() { bar.sync 0; ret; }";
-    Text::of(format!(
-        "{OWN}setp.eq.s32 %p1, %r5, 0;\n@%p1 call.uni vprintf, ();"
-    ))
-    .with(prints)
-    .refused("a function of CUDA");
+    Text::of(format!("{OWN}setp.eq.s32 %p1, %r5, 0;\n@%p1 call vprintf, ();"))
+        .with(prints)
+        .refused("a function of CUDA");
     Text::of("call.uni vprintf, ();")
         .with(".extern .func vprintf();")
         .accepted();
@@ -541,4 +539,44 @@ fn a_read_of_the_memory_for_what_a_kernel_returns_is_refused() {
     text(&(call("%rd2") + "\nst.global.u32 [%rd1], %r5;"))
         .with(reads)
         .accepted();
+}
+
+/// ptxas takes the inner name. The entry then reads where its parameter lies, instead of the table.
+#[test]
+fn a_name_that_hides_one_of_the_module_is_refused() {
+    let read = |name: &str| {
+        let ptx = Text::of("mov.u64 %rd1, table;\nld.global.u32 %r1, [%rd1];")
+            .taking(&[NUMBER])
+            .ptx();
+        let renamed = ptx.replace("table[4]", &format!("{name}[4]"));
+        renamed.replace("%rd1, table", &format!("%rd1, {name}"))
+    };
+    verify(&read("mine")).unwrap();
+    for hidden in ["number", "extent", "depot", "%r1", "k"] {
+        let refusal = verify(&read(hidden)).unwrap_err().to_string();
+        assert!(
+            refusal.contains("hides one of the module") || refusal.contains("is declared twice"),
+            "{hidden}: {refusal}"
+        );
+    }
+    let label = Text::of("table:\nmov.u32 %r1, 0;").ptx();
+    let refusal = verify(&label).unwrap_err().to_string();
+    assert!(refusal.contains("`table` hides one of the module"), "{refusal}");
+    let twice = Text::of("").with(".global .align 4 .b8 table[4];").ptx();
+    let refusal = verify(&twice).unwrap_err().to_string();
+    assert!(refusal.contains("`table` is declared twice"), "{refusal}");
+}
+
+/// For sm_90, ptxas then leaves out what brings the threads together before the barrier.
+#[test]
+fn a_guard_that_promises_not_to_differ_is_refused() {
+    let jump = |guard: &str, branch: &str| {
+        Text::of(format!(
+            "{OWN}setp.eq.s32 %p1, %r5, 0;\n{guard}{branch} $after;\nmov.u32 %r1, 1;\n$after:\nbar.sync 0;"
+        ))
+    };
+    jump("@%p1 ", "bra").accepted();
+    jump("", "bra.uni").accepted();
+    jump("@%p1 ", "bra.uni").refused("promises by `.uni`");
+    Text::of("ret.other;").refused("");
 }

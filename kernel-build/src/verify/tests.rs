@@ -248,8 +248,8 @@ fn the_carry_of_values_that_differ_differs() {
 #[test]
 fn a_call_has_the_effects_of_its_function() {
     accepted("call.uni waits, ();");
-    accepted("@%p2 call.uni waits, ();");
-    refused("@%p1 call.uni waits, ();");
+    accepted("@%p2 call waits, ();");
+    refused("@%p1 call waits, ();");
     let doubled = |value: &str| {
         format!(
             "{{ .param .b32 a; .param .b32 b; st.param.b32 [a], {value}; call.uni (b), twice, (a); ld.param.b32 %r3, [b]; }}\n\
@@ -398,11 +398,11 @@ fn threads_that_open_different_shared_memory_are_refused() {
         format!("{by_launch}@%p1 ret;\n{mark}"),
         format!("{by_launch}vote.sync.any.pred %p3, %p1, -1;\n@%p3 bra L;\n{mark}\nL:"),
         opens("dynamic", "%tid"),
-        "@%p1 call.uni opens, ();".to_owned(),
+        "@%p1 call opens, ();".to_owned(),
     ] {
         refused(&differs);
     }
-    accepted("@%p2 call.uni opens, ();");
+    accepted("@%p2 call opens, ();");
     // A register with another name is not a mark, and may differ.
     accepted(&format!("{by_thread}{}", mark.replace("cuda_rt_same", "other")));
 }
