@@ -23,4 +23,5 @@ chapters! {
     pitfalls = "pitfalls.md";
     how_to = "how-to.md";
     coming_from = "coming-from.md";
+    under_the_hood = "under-the-hood.md";
 }
