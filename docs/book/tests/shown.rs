@@ -1,5 +1,6 @@
 //! The book shows what is there: blocks that it quotes are excerpts of the files that it names, and
-//! all other Rust blocks are doctests.
+//! all other Rust blocks are doctests. Text without a file is a drawing. `install.rs` checks the
+//! commands and the manifest of the first chapter, and `timeline.rs` its chart.
 //!
 //! A quoted block follows a line `<!-- from PATH -->`, with the path from the repository's root. A
 //! line `…` or `// …` stands for lines that are left out. The lines between two of these stand in
@@ -84,17 +85,21 @@ fn blocks(file: &str, text: &str) -> Result<Vec<Block>, String> {
     }
 }
 
-/// Whether a block must be an excerpt, because rustdoc does not run it or because it claims to be a
-/// message of rustc. Programs of cudarc need a GPU, so that rustdoc only compiles them.
+/// Whether a block must be an excerpt: rustdoc does not run it, no other test reads it, and it is
+/// no drawing; or it claims to be a message of rustc. Programs of cudarc need a GPU, so that
+/// rustdoc only compiles them.
 fn must_be_quoted(block: &Block) -> bool {
     let is_message = |line: &String| line.starts_with("error[") || line.starts_with("error: ");
     let is_cudarc = |line: &String| line.starts_with("use cudarc::");
-    let is_run = match &*block.info {
+    let is_drawn = |line: &String| line.contains(['─', '│', '█']);
+    let is_checked = match &*block.info {
         "rust" => true,
         "rust,no_run" => block.lines.iter().any(is_cudarc),
-        info => !info.starts_with("rust"),
+        "text" => block.lines.iter().any(is_drawn),
+        "console" | "toml" => block.place.starts_with("ten-minutes.md:"),
+        _ => false,
     };
-    !is_run || block.lines.iter().any(is_message)
+    !is_checked || block.lines.iter().any(is_message)
 }
 
 /// The first run of shown lines that does not stand in the file behind the run before it.
@@ -198,12 +203,15 @@ fn a_changed_line_and_a_changed_order_are_noticed() {
 
 #[test]
 fn a_block_that_rustdoc_skips_must_be_quoted() {
-    let must = |info: &str, line: &str| {
-        let found = blocks("a.md", &format!("```{info}\n{line}\n```\n")).expect("the block ends");
+    let must_in = |file: &str, info: &str, line: &str| {
+        let found = blocks(file, &format!("```{info}\n{line}\n```\n")).expect("the block ends");
         must_be_quoted(&found[0])
     };
+    let must = |info: &str, line: &str| must_in("a.md", info, line);
     assert!(!must("rust", "fn main() {}"));
-    assert!(!must("console", "$ ls"));
+    assert!(!must_in("ten-minutes.md", "console", "$ ls") && must("console", "$ ls"));
+    assert!(!must("text", "a ──▶ b") && must("text", "a is 5"));
+    assert!(must("cpp", "int main() {}") && must("", "plain"));
     assert!(!must("rust,no_run", "use cudarc::driver::CudaContext;"));
     for info in ["rust,ignore", "rust,no_run", "rust,compile_fail", "rust ignore"] {
         assert!(must(info, "fn main() {}"), "{info}");
