@@ -174,7 +174,9 @@ fn html(chapters: &BTreeSet<String>) -> Result<(), Box<dyn Error>> {
         fs::remove_dir_all(&copy)?;
     }
     fs::create_dir_all(copy.join("src"))?;
-    fs::copy(tidy::root().join("docs/book/book.toml"), copy.join("book.toml"))?;
+    for file in ["book.toml", "book.css"] {
+        fs::copy(tidy::root().join("docs/book").join(file), copy.join(file))?;
+    }
     for chapter in chapters.iter().map(String::as_str).chain([SUMMARY]) {
         let (text, outside) = with_outside_inside(&text_of(chapter)?);
         fs::write(copy.join("src").join(chapter), text)?;

@@ -169,6 +169,48 @@ fn a_refused_program_stands_beside_its_message() {
     }
 }
 
+/// The first line of a section of pitfalls, its hazard, and the code of rustc's message. An error of
+/// a macro has no code.
+fn pitfalls(text: &str) -> Vec<[String; 3]> {
+    let sections = text.split("\n### ").skip(1);
+    sections
+        .map(|section| {
+            let title = section.lines().next().unwrap_or_default();
+            let case = section.split("ui-tests/cases/").nth(1).unwrap_or_default();
+            let message = section.split("\nerror").nth(1).unwrap_or_default();
+            let code = message.strip_prefix('[').and_then(|rest| rest.split(']').next());
+            [
+                title,
+                &case[..case.len().min(3)].to_uppercase(),
+                code.unwrap_or("`#[kernel]`"),
+            ]
+            .map(str::to_owned)
+        })
+        .collect()
+}
+
+/// The rows of the table at the begin of the pitfalls, in the same form.
+fn rows_of_pitfalls(text: &str) -> Vec<[String; 3]> {
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    rows.filter_map(|row| {
+        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        let [number, link, hazard, code] = cells[..] else {
+            return None;
+        };
+        let title = link.strip_prefix('[')?.split("](").next()?;
+        Some([format!("{number}. {title}"), hazard.to_owned(), code.to_owned()])
+    })
+    .collect()
+}
+
+#[test]
+fn the_table_of_pitfalls_lists_each_section_with_its_hazard_and_code() {
+    let text = include_str!("../src/pitfalls.md");
+    let sections = pitfalls(text);
+    assert_eq!(rows_of_pitfalls(text), sections);
+    assert!(sections.len() >= 19, "only {} pitfalls", sections.len());
+}
+
 #[test]
 fn each_chapter_has_doctests_and_a_line_in_the_summary() {
     let modules = include_str!("../lib.rs");
