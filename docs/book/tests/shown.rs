@@ -169,8 +169,8 @@ fn a_refused_program_stands_beside_its_message() {
     }
 }
 
-/// The first line of a section of pitfalls, its hazard, and the code of rustc's message. An error of
-/// a macro has no code.
+/// The title of each section of pitfalls, its hazard, and the code of rustc's message. An error
+/// of a macro has no code.
 fn pitfalls(text: &str) -> Vec<[String; 3]> {
     let sections = text.split("\n### ").skip(1);
     sections
