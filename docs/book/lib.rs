@@ -4,6 +4,7 @@
 //! of a chapter is a doctest of the chapter's module here. It runs on the first GPU, or on the
 //! simulated device. `tests/shown.rs` compares the blocks that a chapter quotes with their files.
 //! `tests/names.rs` compares the calls that a chapter names with the lists in `docs/surface`.
+//! Programs of other libraries are in `programs`.
 //! `cargo xtask book` runs all checks, and builds the HTML if mdBook is installed.
 #![forbid(unsafe_code)]
 
@@ -23,4 +24,5 @@ chapters! {
     pitfalls = "pitfalls.md";
     how_to = "how-to.md";
     coming_from = "coming-from.md";
+    under_the_hood = "under-the-hood.md";
 }

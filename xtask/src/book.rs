@@ -1,7 +1,8 @@
 //! `cargo xtask book`: checks the book in `docs/book`, and builds its HTML if mdBook is installed.
 //!
 //! Each chapter is in the summary, each link leads somewhere, the programs run, and the quoted
-//! blocks are excerpts of their files. The HTML is at `book/html` under the target directory. The
+//! blocks are excerpts of their files. Programs in other languages are compiled if their compilers
+//! are installed. The HTML is at `book/html` under the target directory. The
 //! chapters link to files outside the book, as the repository's pages show them. mdBook copies only
 //! the book's folder, so the task gives it a copy of the folder with these files in it.
 
@@ -18,6 +19,9 @@ use crate::tidy::text::is_fence;
 
 /// The folder of the chapters, from the root of the tree.
 const CHAPTERS: &str = "docs/book/src";
+
+/// The folder of the programs in other languages, from the root of the tree.
+const PROGRAMS: &str = "docs/book/programs";
 
 /// The list of the chapters, in the folder.
 const SUMMARY: &str = "SUMMARY.md";
@@ -43,7 +47,94 @@ pub(crate) fn run() -> Result<(), Box<dyn Error>> {
     if !test.current_dir(tidy::root()).status()?.success() {
         return Err("the tests of the book fail".into());
     }
+    let out = target().join("book");
+    fs::create_dir_all(&out)?;
+    python(&out)?;
+    cuda_cpp(&out)?;
     html(&chapters)
+}
+
+/// The folder of build results.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| tidy::root().join("target"), PathBuf::from)
+}
+
+/// The files in [`PROGRAMS`] whose names end in `.ending`.
+fn programs(ending: &str) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(tidy::root().join(PROGRAMS))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == ending) {
+            found.push(path);
+        }
+    }
+    match found.is_empty() {
+        true => Err(format!("{PROGRAMS} has no program in .{ending}").into()),
+        false => Ok(found),
+    }
+}
+
+/// Runs `command`, and returns its words on standard error if it fails.
+fn words_of_failure(command: &mut Command) -> io::Result<Option<String>> {
+    let output = command.output()?;
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((!output.status.success()).then_some(words))
+}
+
+/// Compiles the programs in Python, and does not run them.
+fn python(out: &Path) -> Result<(), Box<dyn Error>> {
+    for program in programs("py")? {
+        let compile = "import sys, py_compile; py_compile.compile(sys.argv[1], sys.argv[2], doraise=True)";
+        let mut python = Command::new("python3");
+        python
+            .args(["-c", compile])
+            .arg(&program)
+            .arg(out.join("program.pyc"));
+        match words_of_failure(&mut python) {
+            Ok(None) => println!("ok: python3 compiles {}", program.display()),
+            Ok(Some(words)) => return Err(format!("{}:\n{words}", program.display()).into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                println!("SKIPPED: the book's program for PyTorch: install python3");
+            }
+            Err(error) => return Err(format!("python3: {error}").into()),
+        }
+    }
+    Ok(())
+}
+
+/// Compiles the programs in CUDA C++ with nvcc, and does not run them. NVIDIA publishes nvcc with
+/// `ptxas`, so it is also looked for beside the program that the variable `PTXAS` names.
+fn cuda_cpp(out: &Path) -> Result<(), Box<dyn Error>> {
+    let beside = std::env::var_os("PTXAS").map(|ptxas| Path::new(&ptxas).with_file_name("nvcc"));
+    let nvcc = beside
+        .filter(|nvcc| nvcc.is_file())
+        .unwrap_or_else(|| "nvcc".into());
+    let compile = |source: &Path| {
+        let mut nvcc = Command::new(&nvcc);
+        nvcc.args(["-c", "-o"]).arg(out.join("program.o")).arg(source);
+        words_of_failure(&mut nvcc)
+    };
+    // nvcc needs a compiler for C++, and CUDA's headers.
+    let simplest = out.join("simplest.cu");
+    fs::write(&simplest, "#include <cuda_runtime.h>\n")?;
+    let skipped = match compile(&simplest) {
+        Ok(None) => None,
+        Ok(Some(words)) => Some(words),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some("it is not installed".to_owned()),
+        Err(error) => return Err(format!("{}: {error}", nvcc.display()).into()),
+    };
+    if let Some(why) = skipped {
+        let why = why.trim().lines().next().unwrap_or_default();
+        println!("SKIPPED: the book's program in CUDA C++ needs a CUDA toolkit's nvcc: {why}");
+        return Ok(());
+    }
+    for program in programs("cu")? {
+        if let Some(words) = compile(&program)? {
+            return Err(format!("{}:\n{words}", program.display()).into());
+        }
+        println!("ok: nvcc compiles {}", program.display());
+    }
+    Ok(())
 }
 
 /// The chapters' files in [`CHAPTERS`], without the summary.
@@ -77,14 +168,15 @@ fn wrong_summary(chapters: &BTreeSet<String>, summary: &str) -> Vec<String> {
 
 /// Builds the HTML, or says what is missing.
 fn html(chapters: &BTreeSet<String>) -> Result<(), Box<dyn Error>> {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| tidy::root().join("target"), PathBuf::from);
+    let target = target();
     let copy = target.join("book/source");
     if copy.exists() {
         fs::remove_dir_all(&copy)?;
     }
     fs::create_dir_all(copy.join("src"))?;
-    fs::copy(tidy::root().join("docs/book/book.toml"), copy.join("book.toml"))?;
+    for file in ["book.toml", "book.css"] {
+        fs::copy(tidy::root().join("docs/book").join(file), copy.join(file))?;
+    }
     for chapter in chapters.iter().map(String::as_str).chain([SUMMARY]) {
         let (text, outside) = with_outside_inside(&text_of(chapter)?);
         fs::write(copy.join("src").join(chapter), text)?;

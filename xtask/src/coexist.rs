@@ -31,6 +31,14 @@ pub(crate) fn run(names: &[&str]) -> Result<(), Box<dyn Error>> {
         if !names.is_empty() && !names.contains(&neighbour.name) {
             continue;
         }
+        if neighbour.reads_headers && std::env::var_os("CUDA_TOOLKIT_PATH").is_none() {
+            println!(
+                "SKIPPED: {}: set CUDA_TOOLKIT_PATH to a CUDA 13 with its headers (on PyPI: nvidia-cuda-runtime, \
+                 nvidia-cuda-crt, nvidia-curand)",
+                neighbour.name
+            );
+            continue;
+        }
         match Program::new(neighbour).and_then(|program| program.check()) {
             Ok(what) => println!("ok: {}: {what}", neighbour.name),
             Err(error) => {

@@ -28,8 +28,8 @@ cargo xtask <task>
   fuzz-kernels [--seed S] [--signatures N] [--kernels N] [--refused N] [--keep DIR] [--until ptx]
                            build random kernels for host and GPU, run them on the simulated device and on GPUs, and
                            compare their bytes with a reference; leaves a binary to run on a machine with a GPU
-  coexist [NAME...]        see that a program can use cuda-rt with candle, cubecl, or other features of cudarc; needs a
-                           network
+  coexist [NAME...]        see that a program can use cuda-rt with candle, cubecl, cuda-core, or other features of
+                           cudarc; needs a network
   hazards                  list the programs and tests for each hazard in docs/hazards.md, and rustc's messages in
                            docs/messages.md; fail if a case, a twin or a program is missing, or a message names no mend
   hazards --check          the same, but compare with these pages

@@ -41,6 +41,37 @@ fn known() -> BTreeSet<String> {
     words(&text).map(str::to_owned).collect()
 }
 
+/// Every name in the sources of the crates that the last chapter explains.
+fn in_sources() -> BTreeSet<String> {
+    let mut folders: Vec<PathBuf> = ["runtime", "driver", "driver-cuda", "simulator", "checker"]
+        .map(|name| root().join(name).join("src"))
+        .into();
+    let mut names = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("the folder is readable") {
+            let path = entry.expect("it is readable").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = fs::read_to_string(&path).expect("the file is readable");
+                names.extend(words(&text).map(str::to_owned));
+            }
+        }
+    }
+    names
+}
+
+/// The names in inline code of a chapter, without paths and texts of links.
+fn all_named(chapter: &str) -> BTreeSet<&str> {
+    let blocks = chapter.split("\n```").step_by(2);
+    let codes = blocks.flat_map(|text| text.split('`').skip(1).step_by(2));
+    let codes = codes.filter(|code| !code.contains('/'));
+    codes
+        .flat_map(words)
+        .filter(|word| word.starts_with(char::is_alphabetic))
+        .collect()
+}
+
 /// The text of a chapter in which inline code is code of cuda-rt: in a table, the last column.
 fn of_cuda_rt(chapter: &str) -> String {
     let mut in_block = false;
@@ -98,9 +129,26 @@ fn calls_that_the_book_names_exist() {
 }
 
 #[test]
+fn names_under_the_hood_stand_in_the_sources() {
+    let mut known = in_sources();
+    // Folders of tests, and names of the crates in the repository.
+    known.extend(["properties", "faults", "surface", "ui"].map(str::to_owned));
+    let text = include_str!("../src/under-the-hood.md");
+    let named = all_named(text);
+    let unknown: Vec<_> = named.iter().filter(|name| !known.contains(**name)).collect();
+    assert_eq!(unknown, [&""; 0], "the sources have no such name");
+    assert!(named.len() > 50, "only {} names were found", named.len());
+}
+
+#[test]
 fn a_name_that_is_gone_is_noticed() {
     let text =
         of_cuda_rt("Call `stream.acquire_al(x)`.\n| `theirs()` | `ours(\\|x\\| y)?` |\n```\n`no()`\n```\n");
     assert_eq!(named(&text), BTreeSet::from(["acquire_al", "ours"]));
     assert!(!known().contains("acquire_al") && known().contains("acquire_all"));
+
+    let text = "See `EventLeas` in `runtime/src`.\n\n```rust\nlet no = `1`;\n```\nAnd `Fence`.\n";
+    assert_eq!(all_named(text), BTreeSet::from(["EventLeas", "Fence"]));
+    let known = in_sources();
+    assert!(!known.contains("EventLeas") && known.contains("EventLease"));
 }

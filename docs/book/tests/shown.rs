@@ -1,5 +1,6 @@
 //! The book shows what is there: blocks that it quotes are excerpts of the files that it names, and
-//! all other Rust blocks are doctests.
+//! all other Rust blocks are doctests. Text without a file is a drawing. `install.rs` checks the
+//! commands and the manifest of the first chapter, and `timeline.rs` its chart.
 //!
 //! A quoted block follows a line `<!-- from PATH -->`, with the path from the repository's root. A
 //! line `…` or `// …` stands for lines that are left out. The lines between two of these stand in
@@ -84,17 +85,21 @@ fn blocks(file: &str, text: &str) -> Result<Vec<Block>, String> {
     }
 }
 
-/// Whether a block must be an excerpt, because rustdoc does not run it or because it claims to be a
-/// message of rustc. Programs of cudarc need a GPU, so that rustdoc only compiles them.
+/// Whether a block must be an excerpt: rustdoc does not run it, no other test reads it, and it is
+/// no drawing; or it claims to be a message of rustc. Programs of cudarc need a GPU, so that
+/// rustdoc only compiles them.
 fn must_be_quoted(block: &Block) -> bool {
     let is_message = |line: &String| line.starts_with("error[") || line.starts_with("error: ");
     let is_cudarc = |line: &String| line.starts_with("use cudarc::");
-    let is_run = match &*block.info {
+    let is_drawn = |line: &String| line.contains(['─', '│', '█']);
+    let is_checked = match &*block.info {
         "rust" => true,
         "rust,no_run" => block.lines.iter().any(is_cudarc),
-        info => !info.starts_with("rust"),
+        "text" => block.lines.iter().any(is_drawn),
+        "console" | "toml" => block.place.starts_with("ten-minutes.md:"),
+        _ => false,
     };
-    !is_run || block.lines.iter().any(is_message)
+    !is_checked || block.lines.iter().any(is_message)
 }
 
 /// The first run of shown lines that does not stand in the file behind the run before it.
@@ -164,6 +169,48 @@ fn a_refused_program_stands_beside_its_message() {
     }
 }
 
+/// The title of each section of pitfalls, its hazard, and the code of rustc's message. An error
+/// of a macro has no code.
+fn pitfalls(text: &str) -> Vec<[String; 3]> {
+    let sections = text.split("\n### ").skip(1);
+    sections
+        .map(|section| {
+            let title = section.lines().next().unwrap_or_default();
+            let case = section.split("ui-tests/cases/").nth(1).unwrap_or_default();
+            let message = section.split("\nerror").nth(1).unwrap_or_default();
+            let code = message.strip_prefix('[').and_then(|rest| rest.split(']').next());
+            [
+                title,
+                &case[..case.len().min(3)].to_uppercase(),
+                code.unwrap_or("`#[kernel]`"),
+            ]
+            .map(str::to_owned)
+        })
+        .collect()
+}
+
+/// The rows of the table at the begin of the pitfalls, in the same form.
+fn rows_of_pitfalls(text: &str) -> Vec<[String; 3]> {
+    let rows = text.lines().filter(|line| line.starts_with("| "));
+    rows.filter_map(|row| {
+        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        let [number, link, hazard, code] = cells[..] else {
+            return None;
+        };
+        let title = link.strip_prefix('[')?.split("](").next()?;
+        Some([format!("{number}. {title}"), hazard.to_owned(), code.to_owned()])
+    })
+    .collect()
+}
+
+#[test]
+fn the_table_of_pitfalls_lists_each_section_with_its_hazard_and_code() {
+    let text = include_str!("../src/pitfalls.md");
+    let sections = pitfalls(text);
+    assert_eq!(rows_of_pitfalls(text), sections);
+    assert!(sections.len() >= 19, "only {} pitfalls", sections.len());
+}
+
 #[test]
 fn each_chapter_has_doctests_and_a_line_in_the_summary() {
     let modules = include_str!("../lib.rs");
@@ -198,12 +245,15 @@ fn a_changed_line_and_a_changed_order_are_noticed() {
 
 #[test]
 fn a_block_that_rustdoc_skips_must_be_quoted() {
-    let must = |info: &str, line: &str| {
-        let found = blocks("a.md", &format!("```{info}\n{line}\n```\n")).expect("the block ends");
+    let must_in = |file: &str, info: &str, line: &str| {
+        let found = blocks(file, &format!("```{info}\n{line}\n```\n")).expect("the block ends");
         must_be_quoted(&found[0])
     };
+    let must = |info: &str, line: &str| must_in("a.md", info, line);
     assert!(!must("rust", "fn main() {}"));
-    assert!(!must("console", "$ ls"));
+    assert!(!must_in("ten-minutes.md", "console", "$ ls") && must("console", "$ ls"));
+    assert!(!must("text", "a ──▶ b") && must("text", "a is 5"));
+    assert!(must("cpp", "int main() {}") && must("", "plain"));
     assert!(!must("rust,no_run", "use cudarc::driver::CudaContext;"));
     for info in ["rust,ignore", "rust,no_run", "rust,compile_fail", "rust ignore"] {
         assert!(must(info, "fn main() {}"), "{info}");

@@ -21,6 +21,9 @@ pub(super) struct Neighbour {
     pub(super) environment: &'static [(&'static str, &'static str)],
     /// Whether a build script runs `nvcc`. The program then gets a stub of it.
     pub(super) asks_nvcc: bool,
+    /// Whether a build script reads the headers of CUDA 13, cuRAND's too. The variable
+    /// `CUDA_TOOLKIT_PATH` names their toolkit.
+    pub(super) reads_headers: bool,
     /// Packages whose versions are printed.
     pub(super) shows: &'static [&'static str],
 }
@@ -29,6 +32,8 @@ pub(super) struct Neighbour {
 enum Source {
     /// The given text.
     Text(&'static str),
+    /// A file of the repository.
+    File(&'static str),
     /// The declarations of `driver-cuda/src/ffi`, without cuda-rt, compared with the bindings in
     /// the dependencies.
     Declarations {
@@ -48,6 +53,7 @@ const PLAIN: Neighbour = Neighbour {
     check: &[],
     environment: &[],
     asks_nvcc: false,
+    reads_headers: false,
     shows: &["cudarc"],
 };
 
@@ -109,6 +115,16 @@ pub(super) const NEIGHBOURS: &[Neighbour] = &[
         ..PLAIN
     },
     Neighbour {
+        name: "cuda-core",
+        about: "with NVIDIA's cuda-core, and the book's program for it",
+        // The version that the book compares.
+        dependencies: r#"cuda-core = "0.5""#,
+        source: Source::File("docs/book/programs/cuda_core.rs"),
+        reads_headers: true,
+        shows: &["cuda-core"],
+        ..PLAIN
+    },
+    Neighbour {
         name: "headers-of-cuda-11",
         about: "the declarations of the driver API equal CUDA 11.4's header",
         dependencies: r#"cudarc = { version = "*", default-features = false, features = ["std", "driver", "dynamic-loading", "cuda-11040"] }"#,
@@ -129,7 +145,7 @@ pub(super) const NEIGHBOURS: &[Neighbour] = &[
 impl Neighbour {
     pub(super) fn manifest(&self, root: &Path) -> String {
         let ours = match self.source {
-            Source::Text(_) => format!(
+            Source::Text(_) | Source::File(_) => format!(
                 "cuda-rt = {{ package = \"cuda-handoff\", path = '{}'{} }}\n",
                 root.join("cuda-rt").display(),
                 self.ours
@@ -146,6 +162,10 @@ impl Neighbour {
     pub(super) fn source(&self, root: &Path) -> String {
         match self.source {
             Source::Text(text) => text.to_owned(),
+            Source::File(file) => {
+                let file = root.join(file);
+                format!("pub use cuda_rt::Device;\n#[path = {file:?}]\npub mod program;\n")
+            }
             Source::Declarations { .. } => {
                 let file = root.join("driver-cuda/src/ffi/mod.rs");
                 format!("#![allow(unused, unexpected_cfgs)]\n#[path = {file:?}]\nmod ffi;\n")
@@ -155,7 +175,7 @@ impl Neighbour {
 
     pub(super) fn build_script(&self) -> String {
         let told = match self.source {
-            Source::Text(_) => String::new(),
+            Source::Text(_) | Source::File(_) => String::new(),
             Source::Declarations { of_cuda } => {
                 format!("    println!(\"cargo::rustc-cfg=bindings_of_cuda_{of_cuda}\");\n")
             }
