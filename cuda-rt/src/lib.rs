@@ -142,6 +142,8 @@ pub use cuda_rt_pipeline as pipeline;
 pub use cuda_rt_runtime::checker;
 #[cfg(feature = "cuda")]
 pub use cuda_rt_runtime::driver_cuda;
+#[doc(inline)]
+pub use cuda_rt_runtime::hazards;
 #[cfg(feature = "simulator")]
 pub use cuda_rt_runtime::simulator;
 #[cfg(feature = "timeline")]

@@ -34,7 +34,7 @@ type Brand<'k> = PhantomData<(fn(&'k ()) -> &'k (), *const ())>;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (two threads reach one element). No other code can make an index:
+/// [H32](crate::hazards#h32) (two threads reach one element). No other code can make an index:
 ///
 /// ```compile_fail,E0451
 /// let forged = device_std::Index1 { at: 0, _brand: std::marker::PhantomData };

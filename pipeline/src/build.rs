@@ -30,7 +30,8 @@ pub struct Pipeline<D> {
 /// [`DeviceBuffer`] on the device.
 ///
 /// The type says which stage may come next. Counterexample: if `R` did not name the place,
-/// `source(…).stage(…)` would compile, and a kernel would be given memory of the host (H30).
+/// `source(…).stage(…)` would compile, and a kernel would be given memory of the host
+/// ([H30](cuda_rt_runtime::hazards#h30)).
 #[must_use = "a pipeline does nothing before it is `run`"]
 pub struct Stages<'env, D: Live, I, R: Bundle> {
     plan: Plan<'env, D>,
@@ -86,8 +87,8 @@ impl<D: Live> Pipeline<D> {
     /// data of an earlier item.
     ///
     /// # Hazards prevented
-    /// H14: `fill` is called when the last upload from that memory is done. Only the source's
-    /// thread waits for the upload.
+    /// [H14](cuda_rt_runtime::hazards#h14): `fill` is called when the last upload from that memory
+    /// is done. Only the source's thread waits for the upload.
     pub fn source<'env, T, I>(
         self,
         capacity: usize,
@@ -310,7 +311,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     /// item's memory for as long as it likes: the slot is not filled again before `body` returns.
     ///
     /// # Hazards prevented
-    /// H13, H17: `body` is called when the download is done, and borrows the data.
+    /// [H13](cuda_rt_runtime::hazards#h13), [H17](cuda_rt_runtime::hazards#h17): `body` is called
+    /// when the download is done, and borrows the data.
     pub fn sink(mut self, body: impl FnMut(I, &[T]) -> Result<(), BoxError> + Send + 'env) -> Ready<'env, D> {
         let stage = self.plan.stage(StageKind::Sink, None);
         let inbox = Mutex::new(self.inbox);
@@ -388,7 +390,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     /// `S`.
     ///
     /// # Hazards prevented
-    /// H01–H03: `input` and `output` belong to `S` when `body` gets them, and it cannot keep them.
+    /// [H01](cuda_rt_runtime::hazards#h01)–[H03](cuda_rt_runtime::hazards#h03): `input` and
+    /// `output` belong to `S` when `body` gets them, and it cannot keep them.
     pub fn stage<S: NamedStream<Device = D> + 'env>(
         self,
         mut body: impl FnMut(&Stream<S>, &I, &DeviceSlice<T, S>, &mut DeviceSlice<T, S>) -> Result<()>

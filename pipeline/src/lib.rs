@@ -43,14 +43,14 @@
 //! uses the slot and returns it to the ring. Each use waits for the use before it: on the GPU
 //! between streams, and on the host at the two ends.
 //!
-//! - The source fills pinned memory again after its upload. Without the wait, half of the old
-//!   item is uploaded, half of the new (H14).
+//! - The source fills pinned memory again after its upload. Without the wait, half of the old item
+//!   is uploaded, half of the new ([H14](cuda_rt_runtime::hazards#h14)).
 //! - An upload writes device memory again after the kernel that reads it. Without the wait, the
-//!   kernel reads two items (H02).
-//! - A kernel writes its output again after its download. Without the wait, the sink gets
-//!   two items (H02).
-//! - A download writes pinned memory again after the sink, which holds it. Without the wait, a
-//!   file gets two items (H17, H19).
+//!   kernel reads two items ([H02](cuda_rt_runtime::hazards#h02)).
+//! - A kernel writes its output again after its download. Without the wait, the sink gets two items
+//!   ([H02](cuda_rt_runtime::hazards#h02)).
+//! - A download writes pinned memory again after the sink, which holds it. Without the wait, a file
+//!   gets two items ([H17](cuda_rt_runtime::hazards#h17), [H19](cuda_rt_runtime::hazards#h19)).
 //!
 //! # What keeps it busy
 //!

@@ -31,11 +31,14 @@ type Returned<R> = (Slot<R>, u64);
 ///
 /// Counterexample: two pinned buffers are chosen by `index % 2`, and a thread writes them to disk.
 /// When that thread is slow once, the download of item 2 fills the buffer while item 0 is being
-/// written from it, and the file holds parts of both (H17, H19). Here item 2 has no buffer before
-/// item 0's guard is dropped.
+/// written from it, and the file holds parts of both ([H17](cuda_rt_runtime::hazards#h17),
+/// [H19](cuda_rt_runtime::hazards#h19)). Here item 2 has no buffer before item 0's guard is
+/// dropped.
 ///
 /// # Hazards prevented
-/// H17, H19. A leaked guard ([`std::mem::forget`]) only makes the ring smaller by its slot (H22).
+/// [H17](cuda_rt_runtime::hazards#h17), [H19](cuda_rt_runtime::hazards#h19). A leaked guard
+/// ([`std::mem::forget`]) only makes the ring smaller by its slot
+/// ([H22](cuda_rt_runtime::hazards#h22)).
 ///
 /// ```
 /// use cuda_rt::{Device, Handoff, pipeline::Ring};

@@ -37,8 +37,8 @@ pub use token::ThreadToken;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (threads that write one element race, or diverge at a barrier because of
-/// a value that differs).
+/// [H32](crate::hazards#h32) (threads that write one element race, or diverge at a barrier because
+/// of a value that differs).
 ///
 /// # Invariants
 /// - ATOMIC-1. `ptr` is valid for reads and writes of `len` elements, aligned to their size, and

@@ -22,7 +22,7 @@ use crate::extent::Extent;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (threads diverge at a barrier).
+/// [H32](crate::hazards#h32) (threads diverge at a barrier).
 ///
 /// # Invariants
 /// - BLOCK-1. Each block of the launch has one value. The fields are the launch's own: it has

@@ -33,7 +33,7 @@ use crate::rt::MAX_SHARED_BYTES;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (a thread reads shared memory that another thread writes, or that
+/// [H32](crate::hazards#h32) (a thread reads shared memory that another thread writes, or that
 /// nobody wrote).
 ///
 /// # Invariants

@@ -15,7 +15,7 @@ use crate::element::Element;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (two blocks, or two threads of a block, write one element).
+/// [H32](crate::hazards#h32) (two blocks, or two threads of a block, write one element).
 ///
 /// # Invariants
 /// - PER-BLOCK-1. `ptr` is valid for writes of `len` elements, and only this launch uses them.

@@ -19,7 +19,8 @@ use crate::index::{Index, PlaneIndex};
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (two threads write one element), H29 (an input is also an output).
+/// [H32](crate::hazards#h32) (two threads write one element), [H29](crate::hazards#h29) (an input
+/// is also an output).
 ///
 /// # Invariants
 /// - PER-THREAD-1. `ptr` is valid for reads and writes of `len` elements, and only this launch uses
@@ -128,7 +129,7 @@ impl<'a, T: Element> PerThread<'a, T> {
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (two threads write one element).
+/// [H32](crate::hazards#h32) (two threads write one element).
 #[derive(Debug)]
 pub struct PerThreadColumn<'a, T, const ROWS: usize> {
     elements: PerThread<'a, T>,

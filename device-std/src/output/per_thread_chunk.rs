@@ -20,7 +20,7 @@ use crate::index::Index;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (two threads write one element).
+/// [H32](crate::hazards#h32) (two threads write one element).
 ///
 /// # Invariants
 /// - PER-THREAD-CHUNK-1. `ptr` is valid for reads and writes of `len` elements, and only this

@@ -122,9 +122,9 @@ impl<G> Communicator<G> {
     /// order.
     ///
     /// # Hazards prevented
-    /// H38: the buffers belong to the streams that the collective runs on, and return to those
-    /// streams only. Their lengths are compared before anything is enqueued. Counterexample: with
-    /// different lengths, ranks wait for ever for elements that never come.
+    /// [H38](crate::hazards#h38): the buffers belong to the streams that the collective runs on,
+    /// and return to those streams only. Their lengths are compared before anything is enqueued.
+    /// Counterexample: with different lengths, ranks wait for ever for elements that never come.
     ///
     /// # Errors
     /// [`CollectiveError::RankLength`]. [`CollectiveError::SharedUnit`] for a part of an allocation

@@ -39,8 +39,8 @@ impl<D: Live> Device<D> {
     }
 
     /// Like [`managed`](Self::managed), but nothing writes the memory, and the type does not allow
-    /// reads of its elements (H39). These calls write it, and make it readable:
-    /// [`init_with`](ManagedBuffer::init_with) on the host,
+    /// reads of its elements ([H39](crate::hazards#h39)). These calls write it, and make it
+    /// readable: [`init_with`](ManagedBuffer::init_with) on the host,
     /// [`init_managed_filled`](crate::Stream::init_managed_filled) on a stream, and a kernel that
     /// returns its element ([`KernelOutput`](crate::KernelOutput)).
     ///

@@ -326,7 +326,7 @@ unsafe impl<S, D: DeviceTag> Opens<S, D> for Device<D> {}
 impl<D: Live> Device<D> {
     /// The stream that `S` names. The first call creates the CUDA stream
     /// (`cuStreamCreateWithPriority`, non-blocking); later calls return the same stream. It is
-    /// never the default stream (H41).
+    /// never the default stream ([H41](crate::hazards#h41)).
     ///
     /// # Two users of one tag
     /// A tag is a CUDA stream, not an instance of the code that uses it. Two engines of one process
@@ -452,7 +452,8 @@ impl<D: Live> Device<D> {
     }
 
     /// Like [`pinned`](Self::pinned), but the memory is not zeroed, and the type does not allow
-    /// reads of its elements (H39). These calls write it, and make it readable:
+    /// reads of its elements ([H39](crate::hazards#h39)). These calls write it, and make it
+    /// readable:
     ///
     /// | data | call |
     /// |---|---|

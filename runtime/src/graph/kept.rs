@@ -101,7 +101,8 @@ impl<R: Bundle<Device = AnyDevice>> KeptGraph<R> {
     /// bundle to `body`, as [`Graph::host`] does.
     ///
     /// # Hazards prevented
-    /// H13, H14, H25: as [`Graph::host`].
+    /// [H13](crate::hazards#h13), [H14](crate::hazards#h14), [H25](crate::hazards#h25): as
+    /// [`Graph::host`].
     ///
     /// # Errors
     /// As [`Graph::host`].

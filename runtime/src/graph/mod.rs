@@ -26,10 +26,10 @@ use cuda_rt_driver::{CallSite, Kind};
 /// Captured work of stream `S`, with all the memory that the work uses (`CUgraphExec`).
 ///
 /// The graph owns the bundle given to [`Stream::capture`]: while the graph exists, no other code
-/// can free, move or write the memory of the replays (H25). Between launches [`views`](Self::views)
-/// gives access to the bundle, in the order of `S`, and [`host`](Self::host) to the host.
-/// [`update`](Self::update) changes scalars, and [`replace`](Self::replace) the bundle, without a
-/// new instantiation.
+/// can free, move or write the memory of the replays ([H25](crate::hazards#h25)). Between launches
+/// [`views`](Self::views) gives access to the bundle, in the order of `S`, and [`host`](Self::host)
+/// to the host. [`update`](Self::update) changes scalars, and [`replace`](Self::replace) the
+/// bundle, without a new instantiation.
 ///
 /// Every method takes `&mut self`, and the type is `!Sync`: two concurrent launches of one graph
 /// would race.
@@ -62,8 +62,8 @@ impl<S: StreamTag> Stream<S> {
     /// allocated and freed by each launch.
     ///
     /// # Hazards prevented
-    /// H25, H43: outside buffers, handoffs and streams belong to another device, and values made in
-    /// `body` cannot leave it.
+    /// [H25](crate::hazards#h25), [H43](crate::hazards#h43): outside buffers, handoffs and streams
+    /// belong to another device, and values made in `body` cannot leave it.
     ///
     /// # Errors
     /// The errors of `body`, and [`Error::Driver`](crate::Error::Driver) if a call cannot be
@@ -145,7 +145,8 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// recorded its address.
     ///
     /// # Hazards prevented
-    /// H13, H14: no launch runs while `body` does. H25: the graph keeps its memory.
+    /// [H13](crate::hazards#h13), [H14](crate::hazards#h14): no launch runs while `body` does.
+    /// [H25](crate::hazards#h25): the graph keeps its memory.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) if the wait fails. `body` is then not called, and
@@ -201,8 +202,8 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// would run.
     ///
     /// # Hazards prevented
-    /// H25: `body` sees the graph's bundle, and no other memory of a stream, as in the
-    /// [capture](Stream::capture).
+    /// [H25](crate::hazards#h25): `body` sees the graph's bundle, and no other memory of a stream,
+    /// as in the [capture](Stream::capture).
     ///
     /// # Errors
     /// The errors of `body`; [`Error::NotAnUpdate`](crate::Error::NotAnUpdate) if it makes other
@@ -242,7 +243,8 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// lengths of the two bundles may differ, if `body` allows that.
     ///
     /// # Hazards prevented
-    /// H25: the graph owns the memory of later launches, and no view of the old bundle exists.
+    /// [H25](crate::hazards#h25): the graph owns the memory of later launches, and no view of the
+    /// old bundle exists.
     ///
     /// # Errors
     /// As for [`update`](Self::update); [`Refused`] holds the new bundle. The graph keeps the old

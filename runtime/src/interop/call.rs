@@ -14,7 +14,8 @@ use cuda_rt_driver::{DeviceAddress, ForeignUse, RawStream};
 /// makes it.
 ///
 /// Until the call is enqueued, the memory is borrowed as the call will use it. So an input that is
-/// also an output does not compile (H29), and neither does memory of another stream (H01, H03).
+/// also an output does not compile ([H29](crate::hazards#h29)), and neither does memory of another
+/// stream ([H01](crate::hazards#h01), [H03](crate::hazards#h03)).
 #[must_use = "nothing is enqueued before `enqueue`"]
 pub struct ForeignCall<'a, S> {
     stream: &'a Stream<S>,
@@ -111,7 +112,8 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
     /// statement.
     ///
     /// # Hazards prevented
-    /// H01–H03, H29, H36, for the stated memory.
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03), [H29](crate::hazards#h29),
+    /// [H36](crate::hazards#h36), for the stated memory.
     ///
     /// # Safety
     /// 1. All work that `body` enqueues is in the order of that stream. `body` enqueues it there,

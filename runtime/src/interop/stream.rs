@@ -24,9 +24,9 @@ impl<D: Live> Device<D> {
     /// Calls nothing of the driver.
     ///
     /// Bundles come in and leave as [`Handoff`](crate::Handoff)s; buffers and the stream itself
-    /// cannot leave (H23). So no value of this crate uses the stream after its owner may destroy
-    /// it. Each adoption counts as a stream of its own, even of the same CUDA stream: a handoff
-    /// from one adoption to the next costs an event.
+    /// cannot leave ([H23](crate::hazards#h23)). So no value of this crate uses the stream after
+    /// its owner may destroy it. Each adoption counts as a stream of its own, even of the same CUDA
+    /// stream: a handoff from one adoption to the next costs an event.
     ///
     /// # Safety
     /// 1. `raw` is a stream of this device's primary context, is not the default stream, and is not

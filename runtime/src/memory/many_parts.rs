@@ -15,7 +15,7 @@ macro_rules! many_parts {
             /// [`join_all`](Self::join_all) makes one buffer of the parts again.
             ///
             /// # Hazards prevented
-            /// H11 (the parts do not overlap), H21.
+            /// [H11](crate::hazards#h11) (the parts do not overlap), [H21](crate::hazards#h21).
             ///
             /// # Panics
             /// If `parts` is 0.

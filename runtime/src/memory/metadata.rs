@@ -23,8 +23,8 @@ use crate::tag::{DeviceTag, Idle, Place, StreamTag};
 /// destructor that panics leaks the parts of the bundle that follow, and does no other harm.
 ///
 /// # Hazards prevented
-/// H06: the value moves with its bundle. H08: a bundle goes to another thread only if `T` is `Send`
-/// and `Sync`, because a view may stay behind.
+/// [H06](crate::hazards#h06): the value moves with its bundle. [H08](crate::hazards#h08): a bundle
+/// goes to another thread only if `T` is `Send` and `Sync`, because a view may stay behind.
 ///
 /// Counterexample: a view once would have borrowed the value in its bundle. But a view may be used
 /// while the bundle moves, because a buffer's memory stays where it is; a value does not.

@@ -99,7 +99,7 @@ impl<T, P> PinnedSlice<T, P> {
     /// The elements, in a view for the host ([`Graph::host`](crate::Graph::host)).
     ///
     /// # Hazards prevented
-    /// H13: only a closure that runs after a wait gets a view for the host.
+    /// [H13](crate::hazards#h13): only a closure that runs after a wait gets a view for the host.
     #[inline]
     pub fn as_slice(&self) -> &[T]
     where
@@ -113,7 +113,7 @@ impl<T, P> PinnedSlice<T, P> {
     /// The elements for writing, in a view for the host ([`Graph::host`](crate::Graph::host)).
     ///
     /// # Hazards prevented
-    /// H14: no copy of a GPU reads the elements meanwhile.
+    /// [H14](crate::hazards#h14): no copy of a GPU reads the elements meanwhile.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [T]
     where

@@ -21,7 +21,7 @@ use cuda_rt_driver::DeviceAddress;
 ///
 /// The pointee has no bytes that the host could touch: a reference is an address and a length. So
 /// Rust's own aliasing rules hold for device memory at no cost. Two overlapping `&mut DeviceSlice`
-/// are as impossible as two overlapping `&mut [f32]` (H11).
+/// are as impossible as two overlapping `&mut [f32]` ([H11](crate::hazards#h11)).
 //
 // # Invariants
 // SLICE-1. For the reference's lifetime its address is the address of `len` elements of memory,
@@ -135,7 +135,7 @@ impl<T, P> DeviceSlice<T, P> {
     }
 
     /// Splits the view at element `mid`. Both halves can be used at once, because they do not
-    /// overlap (H11).
+    /// overlap ([H11](crate::hazards#h11)).
     ///
     /// # Panics
     /// If `mid > len`.

@@ -13,7 +13,7 @@ use crate::tag::{Live, StreamTag};
 ///
 /// A buffer changes its type when it moves between streams, and a struct field cannot. A slot keeps
 /// the handoff between two steps. A use of the slot waits for the slot's earlier uses, and for
-/// nothing else (H19).
+/// nothing else ([H19](crate::hazards#h19)).
 pub struct Slot<R: Bundle> {
     /// `None` while a closure runs, and after an error that lost the bundle.
     pending: Option<Handoff<R>>,

@@ -15,7 +15,7 @@ use crate::tag::{DeviceTag, Live, StreamTag};
 /// measuring, and for a stage that must begin after another.
 ///
 /// # Hazards prevented
-/// H07: an event is recorded when it is made, once, and never again.
+/// [H07](crate::hazards#h07): an event is recorded when it is made, once, and never again.
 #[must_use = "an event orders nothing by itself; wait for it with `Stream::wait_event` or `synchronize`"]
 pub struct Event<D> {
     lease: EventLease,

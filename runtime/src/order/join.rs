@@ -124,9 +124,9 @@ impl<R: Bundle> Handoff<R> {
     /// of the driver. [`split`](Handoff::split) undoes the join.
     ///
     /// # Hazards prevented
-    /// H10: the stream that acquires the result waits for every handoff. Counterexample: if the
-    /// result kept the event of the last release only, a stream could read the bundle while an
-    /// upload on another stream still writes its first part.
+    /// [H10](crate::hazards#h10): the stream that acquires the result waits for every handoff.
+    /// Counterexample: if the result kept the event of the last release only, a stream could read
+    /// the bundle while an upload on another stream still writes its first part.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Left; pub Right; pub Compute; }
@@ -151,7 +151,7 @@ impl<S: StreamTag> Stream<S> {
     /// skipped. Stream-ordered.
     ///
     /// # Hazards prevented
-    /// As [`acquire`](Self::acquire), and H10.
+    /// As [`acquire`](Self::acquire), and [H10](crate::hazards#h10).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) if a wait cannot be enqueued. All bundles are then

@@ -8,7 +8,8 @@ use crate::order::event_pool::EventLease;
 use crate::tag::Live;
 use cuda_rt_driver::DriverResult;
 
-/// A timing event that may not be done yet. It has no time until it is done (H34).
+/// A timing event that may not be done yet. It has no time until it is done
+/// ([H34](crate::hazards#h34)).
 #[must_use = "a mark tells its time through `synchronize`"]
 pub struct TimedEvent<D> {
     lease: EventLease,
@@ -78,7 +79,8 @@ impl<D: Live> TimedEvent<D> {
 impl<D: Live> FinishedEvent<D> {
     /// The time from `earlier` to this event, in milliseconds (`cuEventElapsedTime`, whose
     /// resolution is about half a microsecond). It is negative if this event came first. A
-    /// simulated device models the time. Events of two devices cannot be compared (H35).
+    /// simulated device models the time. Events of two devices cannot be compared
+    /// ([H35](crate::hazards#h35)).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).

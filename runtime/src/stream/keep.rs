@@ -29,7 +29,8 @@ impl<S: StreamTag> Stream<S> {
     /// the driver.
     ///
     /// # Hazards prevented
-    /// H23: the brand of a stream stays in its closure, and the bundle leaves without it.
+    /// [H23](crate::hazards#h23): the brand of a stream stays in its closure, and the bundle leaves
+    /// without it.
     ///
     /// ```
     /// # use cuda_rt::{AnyDevice, Error, Priority};
@@ -65,8 +66,9 @@ impl<S: StreamTag> Stream<S> {
     /// Opens a bundle that this stream keeps. Costs a comparison, and calls nothing of the driver.
     ///
     /// # Hazards prevented
-    /// H01–H03: a bundle of another stream is refused. Counterexample: without the comparison, a
-    /// stream would read what another stream is still writing.
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03): a bundle of another stream is refused.
+    /// Counterexample: without the comparison, a stream would read what another stream is still
+    /// writing.
     ///
     /// # Errors
     /// [`Refused`] with the bundle: [`Error::OtherStream`] if another stream keeps it. Both are
@@ -90,7 +92,8 @@ impl<S: StreamTag> Stream<S> {
     /// On the same stream it costs a comparison. Stream-ordered; the host does not wait.
     ///
     /// # Hazards prevented
-    /// H01–H03: the bundle's earlier uses come first. H36: the device is compared.
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03): the bundle's earlier uses come first.
+    /// [H36](crate::hazards#h36): the device is compared.
     ///
     /// # Errors
     /// [`Refused`] with the bundle, kept as before: [`Error::OtherDevice`], and [`Error::Driver`].
@@ -131,7 +134,8 @@ impl<S: StreamTag> Stream<S> {
     /// nothing of the driver.
     ///
     /// # Hazards prevented
-    /// As [`open`](Self::open), and H11: the bundle is borrowed while a view exists.
+    /// As [`open`](Self::open), and [H11](crate::hazards#h11): the bundle is borrowed while a view
+    /// exists.
     ///
     /// # Errors
     /// [`Error::OtherStream`] if another stream keeps the bundle.

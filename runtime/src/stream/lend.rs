@@ -149,7 +149,8 @@ impl<S: StreamTag> Stream<S> {
     /// later writes wait for the reads of `to`.
     ///
     /// # Hazards prevented
-    /// H01 (`to` waits for the writer), H02 and H10 (a later write waits for every reader), H08.
+    /// [H01](crate::hazards#h01) (`to` waits for the writer), [H02](crate::hazards#h02) and
+    /// [H10](crate::hazards#h10) (a later write waits for every reader), [H08](crate::hazards#h08).
     ///
     /// # Errors
     /// As for [`lend`](Self::lend).
@@ -187,7 +188,7 @@ impl<S: StreamTag> Stream<S> {
     /// Stream-ordered. Works inside a capture too.
     ///
     /// # Hazards prevented
-    /// As for [`lend_ref`](Self::lend_ref), and H11.
+    /// As for [`lend_ref`](Self::lend_ref), and [H11](crate::hazards#h11).
     ///
     /// # Errors
     /// As for [`lend`](Self::lend).

@@ -84,7 +84,7 @@ impl<D: Live> StreamPool<D> {
     /// Runs `body` with the stream that the fewest closures are using. Equally used streams take
     /// turns: a closure that only enqueues ends long before its work, and the next closure should
     /// get another stream. Bundles come in and leave as [`Handoff`](crate::Handoff)s, which carry
-    /// no brand; buffers and the stream itself cannot leave (H23).
+    /// no brand; buffers and the stream itself cannot leave ([H23](crate::hazards#h23)).
     ///
     /// When every stream is in use, two closures share one. Their work is then ordered, which costs
     /// overlap only: the stream itself orders a handoff between two of its brands.

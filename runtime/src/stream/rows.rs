@@ -23,7 +23,8 @@ impl<S: StreamTag> Stream<S> {
     /// other rows or other memory returns [`Error::NotAnUpdate`].
     ///
     /// # Hazards prevented
-    /// H01–H03, H11: as for [`copy`](Self::copy); all of both slices counts as used.
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03), [H11](crate::hazards#h11): as for
+    /// [`copy`](Self::copy); all of both slices counts as used.
     ///
     /// # Errors
     /// [`Error::Layout`] if a layout does not fit its memory, or the layouts do not fit each other;
@@ -72,7 +73,8 @@ impl<S: StreamTag> Stream<S> {
     /// Stream-ordered. Layouts and errors are those of [`copy_rows`](Self::copy_rows).
     ///
     /// # Hazards prevented
-    /// H14, H15: as for [`copy_to_device`](Self::copy_to_device).
+    /// [H14](crate::hazards#h14), [H15](crate::hazards#h15): as for
+    /// [`copy_to_device`](Self::copy_to_device).
     ///
     /// # Errors
     /// [`Error::Layout`] and [`Error::Driver`].
@@ -98,7 +100,7 @@ impl<S: StreamTag> Stream<S> {
     /// Stream-ordered. Layouts and errors are those of [`copy_rows`](Self::copy_rows).
     ///
     /// # Hazards prevented
-    /// H13: as for [`copy_to_host`](Self::copy_to_host).
+    /// [H13](crate::hazards#h13): as for [`copy_to_host`](Self::copy_to_host).
     ///
     /// # Errors
     /// [`Error::Layout`] and [`Error::Driver`].
@@ -138,7 +140,7 @@ impl<S: StreamTag> Stream<S> {
 
     /// Copies rows to uninitialised device memory, packed, and so makes the buffer readable
     /// (`cuMemcpy2DAsync`, `cuMemcpy3DAsync`). Stream-ordered. The buffer has as many elements as
-    /// the rows, so each element is written (H39).
+    /// the rows, so each element is written ([H39](crate::hazards#h39)).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Layout`] and [`Error::Driver`]; the buffer is then
@@ -177,7 +179,7 @@ impl<S: StreamTag> Stream<S> {
 
     /// Copies rows of pinned memory to uninitialised device memory, packed, and so makes the buffer
     /// readable (`cuMemcpy2DAsync`, `cuMemcpy3DAsync`). Stream-ordered. The buffer has as many
-    /// elements as the rows (H39).
+    /// elements as the rows ([H39](crate::hazards#h39)).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Layout`] and [`Error::Driver`]; the buffer is then
@@ -202,7 +204,7 @@ impl<S: StreamTag> Stream<S> {
 
     /// Copies rows of device memory to uninitialised pinned memory, packed, and so makes the pinned
     /// buffer readable (`cuMemcpy2DAsync`, `cuMemcpy3DAsync`). Stream-ordered. The buffer has as
-    /// many elements as the rows (H39).
+    /// many elements as the rows ([H39](crate::hazards#h39)).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Layout`] and [`Error::Driver`]; the buffer then goes

@@ -13,7 +13,7 @@
 //! trait by itself.
 //!
 //! Types hold their tags as `PhantomData<fn(S) -> S>`. It is invariant, so no brand can be widened
-//! or narrowed (H24), and neither `Send` nor `Sync` depends on the tag.
+//! or narrowed ([H24](crate::hazards#h24)), and neither `Send` nor `Sync` depends on the tag.
 
 use std::any::TypeId;
 use std::marker::PhantomData;

@@ -138,7 +138,7 @@ impl<T, P> DeviceBuffer<T, P> {
     /// streams nothing would say when the block may be freed.
     ///
     /// # Hazards prevented
-    /// H11 (the halves do not overlap), H21.
+    /// [H11](crate::hazards#h11) (the halves do not overlap), [H21](crate::hazards#h21).
     ///
     /// # Panics
     /// If `mid > len`.

@@ -38,8 +38,9 @@ use crate::tag::{DeviceTag, Idle, Place};
 /// Where a buffer is read more than once, [a copy](crate::Stream::copy_from_peer) may be faster.
 ///
 /// # Hazards prevented
-/// H36 and H37: one stream of one device owns the memory at a time, and every change of owner waits
-/// for the owner before. H21.
+/// [H36](crate::hazards#h36) and [H37](crate::hazards#h37): one stream of one device owns the
+/// memory at a time, and every change of owner waits for the owner before.
+/// [H21](crate::hazards#h21).
 //
 // # Invariants
 // PEER-1. `theirs` is live memory of the pool of its own device, and the device of `core` has

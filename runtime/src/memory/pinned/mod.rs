@@ -68,7 +68,7 @@ impl<T, P> PinnedBuffer<T, P> {
     /// Splits the buffer at element `mid`: keeps the elements before `mid`, and returns an owner of
     /// the rest, as [`DeviceBuffer::split_off`](crate::DeviceBuffer::split_off) does. When the last
     /// part is dropped, the block goes back to the pool. The pool reuses it after it has seen the
-    /// uses of all parts complete (H16).
+    /// uses of all parts complete ([H16](crate::hazards#h16)).
     ///
     /// # Panics
     /// If `mid > len`.

@@ -25,7 +25,8 @@ use cuda_rt_driver::CallSite;
 ///
 /// A clone is another holder of the same bundle. Counterexample: two streams read, and then a
 /// writer waits for the later reader only. The other reader sees half-written data. A shared bundle
-/// can be written again only after [`reclaim`](Self::reclaim), which waits for all readers (H10).
+/// can be written again only after [`reclaim`](Self::reclaim), which waits for all readers
+/// ([H10](crate::hazards#h10)).
 ///
 /// Dropping the last holder frees the bundle behind all readers, without blocking. A bundle that
 /// only its writer's stream has read is freed in the order of this stream, like a buffer.
@@ -73,7 +74,7 @@ impl<R: Bundle> Shared<R> {
     ///
     /// # Errors
     /// The shared bundle, unchanged. A lease leaked with `mem::forget` keeps the bundle shared for
-    /// ever, and does no other harm (H09, H22).
+    /// ever, and does no other harm ([H09](crate::hazards#h09), [H22](crate::hazards#h22)).
     pub fn reclaim(self) -> Result<Handoff<R>, Self> {
         let (bundle, fence) = Arc::try_unwrap(self.0).map_err(Self)?.into_parts();
         // SAFETY: HANDOFF-1, by SHARED-1 to SHARED-3: no lease is left, and all writes and reads
@@ -116,7 +117,7 @@ impl<R: Bundle, P> fmt::Debug for Lease<R, P> {
 
 impl<R: Bundle, S: StreamTag> Lease<R, S> {
     /// Views of all parts, which `S` may read. No view can be written, swapped or kept past the
-    /// lease (H08).
+    /// lease ([H08](crate::hazards#h08)).
     pub fn view(&self) -> R::Ref<'_, S> {
         // SAFETY: LEASE-1 and LEASE-3: writes are ordered before later work of `S`. Nothing writes
         // while the lease exists (SHARED-1, SHARED-3). Work that uses the view is enqueued while

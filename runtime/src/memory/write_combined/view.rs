@@ -93,7 +93,7 @@ impl<T: Element, S> WriteCombinedView<'_, T, S> {
     /// As [`WriteCombinedBuffer::copy_from_slice`](crate::WriteCombinedBuffer::copy_from_slice).
     ///
     /// # Hazards prevented
-    /// H14: no launch reads the elements meanwhile.
+    /// [H14](crate::hazards#h14): no launch reads the elements meanwhile.
     ///
     /// # Errors
     /// As there.
@@ -109,7 +109,7 @@ impl<T: Element, S> WriteCombinedView<'_, T, S> {
     /// As [`WriteCombinedBuffer::fill`](crate::WriteCombinedBuffer::fill).
     ///
     /// # Hazards prevented
-    /// H14, as for [`copy_from_slice`](Self::copy_from_slice).
+    /// [H14](crate::hazards#h14), as for [`copy_from_slice`](Self::copy_from_slice).
     ///
     /// # Errors
     /// As there.
@@ -125,7 +125,7 @@ impl<T: Element, S> WriteCombinedView<'_, T, S> {
     /// As [`WriteCombinedBuffer::write_with`](crate::WriteCombinedBuffer::write_with).
     ///
     /// # Hazards prevented
-    /// H14, as for [`copy_from_slice`](Self::copy_from_slice).
+    /// [H14](crate::hazards#h14), as for [`copy_from_slice`](Self::copy_from_slice).
     ///
     /// # Errors
     /// As there.

@@ -21,14 +21,15 @@ use crate::order::unless::Unless;
 /// cannot be reached while the handoff is pending: a handoff of one buffer dereferences to a view
 /// that has a length, and that neither the host nor a stream may use. Counterexample: if it
 /// dereferenced to its buffer, a host read of pinned memory would compile while the download still
-/// writes the memory (H13).
+/// writes the memory ([H13](crate::hazards#h13)).
 ///
 /// What a handoff waits for is called its *fence*: the events of the last uses of its bundle. The
 /// fence is over when all these events are. It is one event after a release, and several after a
 /// [join](Self::join).
 ///
 /// Dropping a handoff frees the bundle once the fence is over, on a stream that the device keeps
-/// for this, and does not block. Leaking a handoff leaks the memory and does no other harm (H22).
+/// for this, and does not block. Leaking a handoff leaks the memory and does no other harm
+/// ([H22](crate::hazards#h22)).
 //
 // # Invariants
 // HANDOFF-1. Every use of every part, enqueued on any stream, is over or ordered before `fence`.

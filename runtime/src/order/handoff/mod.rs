@@ -82,7 +82,8 @@ impl<R: Bundle> Handoff<R> {
     /// returns it, idle.
     ///
     /// # Hazards prevented
-    /// H13, H14, H16, H18: the elements of a pending pinned buffer are unreachable until the
+    /// [H13](crate::hazards#h13), [H14](crate::hazards#h14), [H16](crate::hazards#h16),
+    /// [H18](crate::hazards#h18): the elements of a pending pinned buffer are unreachable until the
     /// handoff is seen over.
     ///
     /// # Errors
@@ -139,8 +140,8 @@ impl<R: Bundle> Handoff<R> {
     /// `true` is final. `false` may be old when the call returns.
     ///
     /// # Hazards prevented
-    /// H13: the answer does not open the bundle. Only `synchronize`, [`query`](Self::query) or a
-    /// stream's `acquire` does.
+    /// [H13](crate::hazards#h13): the answer does not open the bundle. Only `synchronize`,
+    /// [`query`](Self::query) or a stream's `acquire` does.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver). A failed query says nothing about the work.
