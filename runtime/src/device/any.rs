@@ -150,6 +150,21 @@ impl AnyDevice {
     ///
     /// # Errors
     /// As [`Device::synchronize`].
+    ///
+    /// ```
+    /// use cuda_rt::{AnyDevice, Priority};
+    ///
+    /// let gpu = AnyDevice::open_or_simulate(0)?;
+    /// println!("{} (simulated: {})", gpu.properties(), gpu.is_simulated());
+    /// let stream = gpu.create_stream("worker", Priority::Normal)?;
+    /// let kept = stream.run(|s| s.alloc_zeroed::<u8>(64).map(|data| s.keep(data)))?;
+    /// gpu.synchronize()?;
+    /// assert!(stream.is_done()?);
+    /// assert_eq!((stream.name(), kept.stream() == &stream), ("worker", true));
+    /// assert_eq!(stream.device(), gpu);
+    /// stream.synchronize()?; // this stream only
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn synchronize(&self) -> Result<()> {
         self.core.synchronize().during("AnyDevice::synchronize")
     }

@@ -46,6 +46,23 @@ impl<D: Live> Device<D> {
     ///
     /// # Errors
     /// As [`managed`](Self::managed).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let table = gpu.managed_from(&[2_u32, 3, 5])?;
+    /// assert_eq!((table.len(), table.to_vec()?), (3, vec![2, 3, 5]));
+    /// let squares = gpu.managed_uninit::<u32>(4)?.init_with(|at| (at * at) as u32)?;
+    /// let mut squares = compute.adopt(squares)?;
+    /// compute.fill(&mut squares[..2], 7)?;
+    /// let squares = compute.release(squares)?.synchronize()?;
+    /// squares.host(|squares| assert_eq!(squares, [7, 7, 4, 9]))?;
+    ///
+    /// drop((table, squares));
+    /// gpu.trim_managed(); // the pool gives the blocks back
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[track_caller]
     pub fn managed_uninit<T: Element>(&self, len: usize) -> Result<ManagedBuffer<MaybeUninit<T>, Idle<D>>> {
         ManagedBuffer::uninit(self.core(), len)

@@ -33,6 +33,30 @@ use cuda_rt_driver::{CallSite, Kind};
 ///
 /// Every method takes `&mut self`, and the type is `!Sync`: two concurrent launches of one graph
 /// would race.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let compute = gpu.stream::<Compute>()?;
+/// let data = compute.alloc_from_slice(&[1_u32, 2, 3])?;
+/// let host = compute.adopt(gpu.pinned::<u32>(3)?)?;
+///
+/// // Recorded once, and run at each launch. Inside, the views name the graph's own memory.
+/// let copy = compute.capture((data, host), |s, (data, mut host)| s.copy_to_host(&data, &mut host));
+/// let mut graph = copy?;
+/// graph.launch(&compute)?;
+/// graph.host(|(_data, host)| assert_eq!(host.as_slice(), [1, 2, 3]))?; // waits
+///
+/// // Between launches the stream can write what the graph reads.
+/// let (mut data, _host) = graph.views();
+/// compute.fill(&mut data, 9)?;
+/// graph.launch(&compute)?;
+/// graph.host(|(_data, host)| assert_eq!(host.as_slice(), [9; 3]))?;
+///
+/// let (data, _host) = graph.into_inner(); // the memory, again without the graph
+/// assert_eq!(data.len(), 3);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 //
 // # Invariants
 // GRAPH-1. `held` is the graph's bundle: every use is in the order of `S`.
@@ -249,6 +273,24 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// # Errors
     /// As for [`update`](Self::update); [`Refused`] holds the new bundle. The graph keeps the old
     /// bundle and its previous contents.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let buffers = |value| Ok::<_, cuda_rt::Error>((
+    ///     compute.alloc_from_slice(&[value; 4])?,
+    ///     compute.alloc_zeroed::<u32>(4)?,
+    /// ));
+    /// let mut graph = compute.capture(buffers(1)?, |s, (from, mut to)| s.copy(&from, &mut to))?;
+    /// graph.launch(&compute)?;
+    /// // The same work, on other memory; the old memory comes back.
+    /// let old = graph.replace(buffers(2)?, |s, (from, mut to)| s.copy(&from, &mut to))?;
+    /// graph.launch(&compute)?;
+    /// assert_eq!(compute.copy_to_vec(&old.1)?, [1; 4]);
+    /// assert_eq!(compute.copy_to_vec(&graph.into_inner().1)?, [2; 4]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn replace(
         &mut self,
         bundle: R::On<S>,

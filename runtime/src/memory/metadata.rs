@@ -65,6 +65,16 @@ impl<T, P> Metadata<T, P> {
     }
 
     /// The value, for writing: `None` if there is another clone or view of it.
+    ///
+    /// ```
+    /// use cuda_rt::{Idle, Metadata};
+    ///
+    /// let mut name: Metadata<String, Idle> = Metadata::new("frame".to_owned());
+    /// name.value_mut().expect("this is its only clone").push_str(" 1");
+    /// let shared = name.clone().into_arc(); // for a log, for example
+    /// assert!(name.value_mut().is_none());
+    /// assert_eq!((&**shared, name.len()), ("frame 1", 7));
+    /// ```
     pub fn value_mut(&mut self) -> Option<&mut T> {
         Arc::get_mut(&mut self.value)
     }

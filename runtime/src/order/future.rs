@@ -26,6 +26,21 @@ use cuda_rt_driver::{CallSite, DriverResult};
 /// the handoff. Leaking the future leaks the memory and does no other harm
 /// ([H27](crate::hazards#h27)). To stop waiting and keep the bundle, take the handoff
 /// [back](Self::into_handoff).
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use std::future::IntoFuture;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let compute = gpu.stream::<Compute>()?;
+/// let pending = compute.release(compute.alloc_zeroed::<f32>(64)?)?;
+/// let future = pending.into_future(); // `pending.await` makes it too
+/// println!("done: {}", future.is_done()?);
+/// // Before it is polled, it is the same handoff, for a stream.
+/// let data = compute.acquire(future.into_handoff().expect("it was not polled"))?;
+/// assert_eq!(data.len(), 64);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[must_use = "futures do nothing unless polled; dropping this one frees what the handoff carries"]
 pub struct HandoffFuture<R: Bundle> {
     /// `None` once the future was ready.

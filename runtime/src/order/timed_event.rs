@@ -10,6 +10,25 @@ use cuda_rt_driver::DriverResult;
 
 /// A timing event that may not be done yet. It has no time until it is done
 /// ([H34](crate::hazards#h34)).
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// # let mut data = compute.alloc_zeroed::<f32>(1 << 16)?;
+/// let begin = compute.record_timed_event()?;
+/// compute.fill(&mut data, 1.0)?;
+/// let mut end = compute.record_timed_event()?;
+/// let end = loop {
+///     match end.query()? {
+///         Ok(finished) => break finished,
+///         Err(pending) => end = pending, // the host could do other work here
+///     }
+/// };
+/// let ms = end.elapsed_ms_since(&begin.synchronize()?)?;
+/// assert!(ms >= 0.0, "{ms}");
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[must_use = "a mark tells its time through `synchronize`"]
 pub struct TimedEvent<D> {
     lease: EventLease,

@@ -144,6 +144,16 @@ where
     ///
     /// # Errors
     /// As [`copy_from_slice`](Self::copy_from_slice); the buffer is then freed.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let buffer = compute.alloc_uninit::<u32>(3)?;
+    /// let buffer = compute.init_from_slice(buffer, &[1, 2, 3])?; // readable from now on
+    /// assert_eq!(compute.copy_to_vec(&buffer)?, [1, 2, 3]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[track_caller]
     pub fn init_from_slice<T: Element>(
         &self,

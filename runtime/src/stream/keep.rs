@@ -139,6 +139,23 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Error::OtherStream`] if another stream keeps the bundle.
+    ///
+    /// ```
+    /// # use cuda_rt::{AnyDevice, Error, Priority};
+    /// # let gpu = AnyDevice::open_or_simulate(0)?;
+    /// # let create = |name| gpu.create_stream(name, Priority::Low);
+    /// let (one, two) = (create("one")?, create("two")?);
+    /// let mut kept = one.run(|s| s.alloc_zeroed::<u32>(4).map(|data| s.keep(data)))?;
+    /// let read = one.run(|s| {
+    ///     s.fill(&mut s.view(&mut kept)?, 3)?; // a comparison, and no call of the driver
+    ///     s.copy_to_vec(&s.by_ref(&kept)?)
+    /// })?;
+    /// assert_eq!(read, [3; 4]);
+    /// // Another stream is refused, or waits on the GPU as it says.
+    /// assert!(two.run(|s| matches!(s.view(&mut kept), Err(Error::OtherStream { .. }))));
+    /// two.run(|s| s.view_ordered(&mut kept, |mut view| s.fill(&mut view, 4)))??;
+    /// # Ok::<(), Error>(())
+    /// ```
     #[inline]
     pub fn view<'v, R: Bundle<Device = AnyDevice>>(&self, kept: &'v mut Kept<R>) -> Result<R::View<'v, S>>
     where

@@ -126,6 +126,19 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// In a capture the host cannot wait. If the wait at the end cannot be enqueued there,
     /// [`Error::Driver`] comes after `body` has run, and the capture fails too.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Owner; pub Helper; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let (owner, helper) = (gpu.stream::<Owner>()?, gpu.stream::<Helper>()?);
+    /// let mut data = owner.alloc_zeroed::<u32>(6)?;
+    /// let (left, right) = data.split_at_mut(3);
+    /// // `helper` fills one half, and waits for `owner` before; `owner` fills the other half.
+    /// owner.lend(&helper, right, |right| helper.fill(right, 2))??;
+    /// owner.fill(left, 1)?;
+    /// assert_eq!(owner.copy_to_vec(&data)?, [1, 1, 1, 2, 2, 2]); // behind both
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn lend<T, B: StreamTag<Device = S::Device>, O>(
         &self,
         to: &Stream<B>,

@@ -55,6 +55,28 @@ use cuda_rt_driver::{CallSite, DeviceAddress, Kind};
 ///
 /// Operations are *stream-ordered* unless they say that they block: they are enqueued, return at
 /// once, and run after all earlier work of the stream.
+///
+/// ```
+/// use cuda_rt::{Device, Error};
+///
+/// cuda_rt::streams! { pub Compute; pub Download; }
+///
+/// let gpu = Device::open_or_simulate()?;
+/// let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
+/// assert_eq!(compute.device().properties().name, gpu.properties().name);
+///
+/// // Enqueued, and not waited for: the memory exists, is filled and is copied in this order.
+/// let mut data = compute.init_filled(compute.alloc_uninit::<u32>(8)?, 1)?;
+/// compute.fill(&mut data[4..], 2)?;
+/// let copy = compute.init_from(compute.alloc_uninit(8)?, &data)?;
+///
+/// // Another stream gets the memory behind an event. The copy to the host is enqueued there.
+/// let copy = download.acquire(compute.release(copy)?)?;
+/// let host = download.init_host_from(download.adopt(gpu.pinned_uninit(8)?)?, &copy)?;
+/// let host = download.release(host)?.synchronize()?; // the host waits here only
+/// assert_eq!(host[..], [1, 1, 1, 1, 2, 2, 2, 2]);
+/// # Ok::<(), Error>(())
+/// ```
 pub struct Stream<S> {
     at: StreamRef,
     core: Arc<DeviceCore>,
@@ -147,6 +169,22 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Refused`] with the bundle, still owned by this stream.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let frame = compute.alloc_zeroed::<f32>(1024)?;
+    /// let pending = match compute.try_release(frame) {
+    ///     Ok(pending) => pending,
+    ///     Err(refused) => {
+    ///         let _frame = refused.value; // still this stream's, for another attempt
+    ///         return Err(refused.error);
+    ///     }
+    /// };
+    /// assert_eq!(pending.len(), 1024);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[inline]
     pub fn try_release<R: OwnedBy<S>>(&self, bundle: R) -> Result<Handoff<R::Idle>, Refused<R>> {
         match self.record("Stream::release") {
@@ -176,6 +214,25 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Error::Driver`] if the wait cannot be enqueued. The bundle is then freed behind its event;
     /// [`try_acquire`](Self::try_acquire) gives it back.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Upload; pub Compute; }
+    /// use cuda_rt::{DeviceBuffer, Handoff};
+    ///
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let (upload, compute) = (gpu.stream::<Upload>()?, gpu.stream::<Compute>()?);
+    /// let (tiles, finished) = std::sync::mpsc::channel::<Handoff<DeviceBuffer<u32>>>();
+    /// for value in 0..3 {
+    ///     let tile = upload.init_filled(upload.alloc_uninit(64)?, value)?;
+    ///     tiles.send(upload.release(tile)?).expect("the receiver is there");
+    /// }
+    /// drop(tiles);
+    /// for (value, tile) in finished.iter().enumerate() {
+    ///     let tile = compute.acquire(tile)?; // waits on the GPU, not here
+    ///     assert_eq!(compute.copy_to_vec(&tile)?, [value as u32; 64]);
+    /// }
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[inline]
     pub fn acquire<H: Released>(&self, handoff: H) -> Result<<H::Bundle as Bundle>::On<S>>
     where

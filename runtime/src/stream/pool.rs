@@ -57,6 +57,21 @@ impl<D: Live> Device<D> {
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
+    ///
+    /// ```
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// use cuda_rt::Priority;
+    ///
+    /// let urgent = gpu.stream_pool_with_priority(2, Priority::High)?;
+    /// let sums = urgent.with(|stream| stream.release(stream.alloc_from_slice(&[1_u32, 2])?))?;
+    /// // What leaves a closure is a handoff, which any stream can acquire.
+    /// let sums = urgent.with(|stream| {
+    ///     let sums = stream.acquire(sums)?;
+    ///     stream.copy_to_vec(&sums)
+    /// })?;
+    /// assert_eq!(sums, [1, 2]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn stream_pool_with_priority(&self, streams: usize, priority: Priority) -> Result<StreamPool<D>> {
         let create = |_| self.core().anonymous_stream(priority).map(|at| (at, 0));
         let streams: Vec<_> = (0..streams.max(1))

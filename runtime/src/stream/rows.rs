@@ -184,6 +184,29 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Layout`] and [`Error::Driver`]; the buffer is then
     /// freed.
+    ///
+    /// The region of a frame goes up, and comes back into pinned memory:
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Copies; }
+    /// use cuda_rt::Layout2;
+    ///
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let copies = gpu.stream::<Copies>()?;
+    /// let frame: Vec<u32> = (0..8 * 4).collect();
+    /// let frame = copies.adopt(gpu.pinned_from(&frame)?)?;
+    /// let region = Layout2::packed(8, 4).region(2, 1, 3, 2);
+    /// let tile = copies.init_from_host_rows(copies.alloc_uninit(6)?, &frame, region)?;
+    ///
+    /// let mut canvas = copies.alloc_zeroed::<u32>(8 * 4)?;
+    /// copies.copy_rows_to_device(&frame, region, &mut canvas, region)?; // to the same place
+    /// let host = copies.adopt(gpu.pinned_uninit(6)?)?;
+    /// let host = copies.init_host_from_rows(host, &canvas, region)?;
+    /// let host = copies.release(host)?.synchronize()?;
+    /// assert_eq!(host[..], [10, 11, 12, 18, 19, 20]);
+    /// assert_eq!(copies.copy_to_vec(&tile)?, host[..]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[track_caller]
     pub fn init_from_host_rows<T: Element, P: ReadBy<S>>(
         &self,

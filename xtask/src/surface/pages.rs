@@ -48,6 +48,7 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
         );
         found.add(of_crate);
     }
+    found.see_re_exports();
     let reasons = fs::read_to_string(root().join(REASONS)).map_err(|error| format!("{REASONS}: {error}"))?;
     let mut problems = unreasoned(&found, &reasons);
     if found.links == 0 {
@@ -69,6 +70,8 @@ struct Found {
     without: BTreeMap<String, Form>,
     /// The examples of each page.
     pages: BTreeMap<String, String>,
+    /// The examples that a re-export adds to the page of an item, by the item's path.
+    re_exports: Vec<(String, String)>,
     /// How many numbers of hazards are links.
     links: usize,
     /// A line for each number that is no link.
@@ -80,11 +83,32 @@ impl Found {
         self.asked += other.asked;
         self.without.extend(other.without);
         self.pages.extend(other.pages);
+        self.re_exports.extend(other.re_exports);
         self.links += other.links;
         self.unlinked.extend(other.unlinked);
     }
 
+    /// Counts the examples of re-exports, once all crates are read.
+    fn see_re_exports(&mut self) {
+        for (path, code) in std::mem::take(&mut self.re_exports) {
+            self.without.retain(|item, form| {
+                let name = item.rsplit("::").next().unwrap_or(item);
+                let is_method = item.strip_suffix(name) == Some(&format!("{path}::"));
+                !(*item == path || is_method && form.is_in(name, &code))
+            });
+            self.pages.entry(path).or_default().push_str(&code);
+        }
+    }
+
     fn read(&mut self, reach: &Reach<'_>, numbers: &BTreeSet<String>) {
+        for item in reach.krate.index.values() {
+            if let ItemEnum::Use(of) = &item.inner {
+                let code = example(docs(item));
+                if !code.is_empty() {
+                    self.re_exports.push((of.source.clone(), code));
+                }
+            }
+        }
         let modules: BTreeMap<&str, String> = shown(reach)
             .filter(|(_, item)| matches!(item.inner, ItemEnum::Module(_)))
             .chain(reach.item(reach.krate.root).map(|item| (crate_name(item), item)))

@@ -24,6 +24,21 @@ impl<R: Bundle> fmt::Debug for Handoff<R> {
 }
 
 /// The answer of [`Handoff::query`].
+///
+/// ```
+/// # cuda_rt::streams! { pub Download; }
+/// use cuda_rt::{Query, Stream};
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let download: Stream<Download> = gpu.stream()?;
+/// # let host = download.adopt(gpu.pinned_from(&[3_u32; 4])?)?;
+/// let pending = download.release(host)?;
+/// match pending.query()? {
+///     Query::Done(host) => assert_eq!(host[0], 3),
+///     Query::Pending(later) => assert_eq!(later.synchronize()?[0], 3),
+/// }
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "a handoff that is still pending is inside"]
 pub enum Query<R: Bundle> {
@@ -189,6 +204,19 @@ macro_rules! split {
         {
             /// One handoff for each part. They share the fence, and each can be acquired by a
             /// different stream.
+            ///
+            /// ```
+            /// # cuda_rt::streams! { pub Upload; pub Compute; pub Download; }
+            /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+            /// # let (upload, compute) = (gpu.stream::<Upload>()?, gpu.stream::<Compute>()?);
+            /// # let download = gpu.stream::<Download>()?;
+            /// let pair = (upload.alloc_zeroed::<f32>(4)?, upload.alloc_from_slice(&[7_u32])?);
+            /// let (left, right) = upload.release(pair)?.split(); // one event, two handoffs
+            /// let left = compute.acquire(left)?;
+            /// let right = download.acquire(right)?;
+            /// assert_eq!((left.len(), download.copy_to_vec(&right)?), (4, vec![7]));
+            /// # Ok::<(), cuda_rt::Error>(())
+            /// ```
             pub fn split(self) -> ($(Handoff<$part>,)*) {
                 let (parts, mut fence) = self.into_parts();
                 let ($($value,)*) = parts.take_back();
