@@ -31,7 +31,7 @@
 //! instances the PTX has; everything that makes a launch safe is per instance, as for a kernel that
 //! is not generic: the name of the entry, its tables, the checks of its types, and its simulation.
 //!
-//! ```
+//! ```standalone_crate
 //! use std::ops::Mul;
 //!
 //! use cuda_rt::{Device, Grid1};

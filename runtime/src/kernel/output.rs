@@ -41,7 +41,7 @@ use crate::tag::{DeviceTag, StreamTag, WriteBy};
 /// ([`GridError::Output`](crate::GridError::Output)). Threads beyond the end of the output do not
 /// run.
 ///
-/// ```
+/// ```standalone_crate
 /// use device_std::prelude::*;
 /// # device_std::kernel_module!(concat!(
 /// #     env!("CARGO_MANIFEST_DIR"),

@@ -158,7 +158,7 @@ const fn assert_passable(parameters: &[Parameter]) {
 ///
 /// A block with one axis builds:
 ///
-/// ```
+/// ```standalone_crate
 /// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, Simulate, WriteArg};
 /// # use device_std::prelude::*;
 /// # cuda_rt::streams! { Compute; }

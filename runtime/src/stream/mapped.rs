@@ -95,7 +95,7 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// As [`mapped`](Self::mapped); [`Refused`] holds the buffer.
     ///
-    /// ```
+    /// ```standalone_crate
     /// use device_std::prelude::*;
     /// # device_std::kernel_module!(concat!(
     /// #     env!("CARGO_MANIFEST_DIR"),

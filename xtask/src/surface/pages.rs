@@ -324,7 +324,7 @@ fn example(docs: &str) -> String {
 /// Whether the words after a block's opening fence say that the block is an example that runs.
 fn runs(words: &str) -> bool {
     let mut words = words.split([',', ' ']).filter(|word| !word.is_empty());
-    words.all(|word| matches!(word, "rust" | "should_panic"))
+    words.all(|word| matches!(word, "rust" | "should_panic" | "standalone_crate"))
 }
 
 /// The lines without fences, each with the words after the fence of the block that it stands in.
