@@ -27,6 +27,39 @@ use crate::index::{Index, PlaneIndex};
 ///   them.
 /// - PER-THREAD-2. Distinct threads have distinct positions (INDEX-1, INDEX-2), so no two threads
 ///   reach one element.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// Each thread reads and writes its own element, of each output.
+/// #[kernel]
+/// fn accumulate(i: Index1, input: &[u32], mut sum: PerThread<u32>, last: PerThread<u32>) {
+///     last.set(i, input[i.get()]); // does nothing past the end
+///     assert_eq!(sum.len(), last.len());
+///     if let (Some(sum), Some(last)) = (sum.get_mut(i), last.get(i)) {
+///         *sum += last;
+///     }
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let (mut sum, mut last) = (compute.alloc_zeroed::<u32>(3)?, compute.alloc_zeroed::<u32>(3)?);
+/// for input in [[1, 2, 3], [10, 20, 30]] {
+///     let input = compute.alloc_from_slice(&input)?;
+///     accumulate(&compute, cuda_rt::Grid1::covering(3), &input, &mut sum, &mut last)?;
+/// }
+/// assert_eq!(compute.copy_to_vec(&sum)?, [11, 22, 33]);
+/// assert_eq!(compute.copy_to_vec(&last)?, [10, 20, 30]);
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct PerThread<'a, T> {
     ptr: *mut T,
