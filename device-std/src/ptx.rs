@@ -98,7 +98,8 @@ fn parameter(text: &str) -> Option<(usize, usize)> {
 /// The names of all entries, in order of appearance.
 ///
 /// ```
-/// let ptx = ".visible .entry scale(.param .u64 a) { ret; }\n// .entry no(\n.entry add() { ret; }";
+/// let ptx = ".visible .entry scale(.param .u64 a) { ret; }\n// .visible .entry no(\n\
+///            .visible .entry add() { ret; }";
 /// assert_eq!(device_std::ptx::entries(ptx), ["scale", "add"]);
 /// ```
 pub fn entries(ptx: &str) -> Vec<&str> {

@@ -307,6 +307,11 @@ impl<D, P: Place> OnDevice<D, P> {
 
 /// Declares stream tags: types that each name one CUDA stream on every device.
 ///
+/// For each name it makes a struct of no size, `Compute<D = Gpu<0>>`, with the visibility and the
+/// documentation that stand before the name. It implements [`Place`](crate::Place),
+/// [`StreamTag`](crate::StreamTag) and [`NamedStream`](crate::NamedStream) for each device `D`. No
+/// stream is made before a device is asked for it.
+///
 /// `priority` is one of `Low` (the default), `Normal`, `High`; it affects kernels, not copies.
 ///
 /// All code that asks a device for one tag shares one stream
@@ -320,6 +325,19 @@ impl<D, P: Place> OnDevice<D, P> {
 ///     /// Copies results back.
 ///     pub Download;
 /// }
+///
+/// use cuda_rt::{Device, DeviceBuffer, Stream};
+///
+/// /// On GPU 0. For any device: `Stream<Compute<D>>`.
+/// fn zeros(compute: &Stream<Compute>) -> cuda_rt::Result<DeviceBuffer<u32, Compute>> {
+///     compute.alloc_zeroed(16)
+/// }
+///
+/// let gpu = Device::open_or_simulate()?;
+/// let (compute, again) = (gpu.stream::<Compute>()?, gpu.stream::<Compute>()?);
+/// assert_eq!(compute.raw(), again.raw()); // one tag is one stream
+/// assert_eq!(zeros(&again)?.len(), 16);
+/// # Ok::<(), cuda_rt::Error>(())
 /// ```
 #[macro_export]
 macro_rules! streams {
@@ -362,11 +380,26 @@ macro_rules! __priority {
 /// Declares device tags for programs that choose the GPU of each tag at run time. Bind each tag
 /// with [`Device::bind`](crate::Device::bind).
 ///
+/// For each name it makes a struct of no size, with the visibility and the documentation that stand
+/// before the name. It implements [`DeviceTag`](crate::DeviceTag), [`Live`](crate::Live) and
+/// [`NamedDevice`](crate::NamedDevice).
+///
 /// ```
 /// cuda_rt::devices! {
 ///     /// Decodes.
 ///     pub Front;
 /// }
+/// cuda_rt::streams! { pub Decode; }
+///
+/// use cuda_rt::{Device, OpenError};
+///
+/// match Device::bind::<Front>(0) {
+///     // Streams and memory of this device name it in their types.
+///     Ok(front) => drop(front.stream::<Decode<Front>>()?),
+///     Err(OpenError::NoGpu(why)) => println!("there is no GPU here: {why}"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok::<(), cuda_rt::Error>(())
 /// ```
 #[macro_export]
 macro_rules! devices {
