@@ -149,7 +149,7 @@ use proc_macro::TokenStream;
 /// scale(&compute, Grid1::covering(2), &doubles, &mut output, 2.0)?; // by its arguments
 /// scale::<f64, _>(&compute, Grid1::covering(2), &doubles, &mut output, 3.0)?; // or by name
 /// assert_eq!(compute.copy_to_vec(&output)?, [3.0, 6.0]);
-/// println!("{} registers", gpu.kernel_attributes::<Scale<f32>>()?.registers);
+/// println!("{} registers", gpu.kernel_attributes::<Scale<f32>>()?.registers_per_thread);
 /// # Ok(())
 /// # })?
 /// # }

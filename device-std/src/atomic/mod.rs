@@ -95,6 +95,44 @@ pub struct Atomic<'a, T> {
 }
 
 /// An [`Atomic`] output at another scope.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// #[kernel(block = 64)]
+/// fn count(mut block: Block, counts: Atomic<u32>) {
+///     let own = block.x();
+///     // SAFETY: each block uses the element of its own number only.
+///     let counts = unsafe { counts.block() };
+///     block.threads(|thread| {
+///         counts.fetch_add(thread, own, 1); // atomic among the threads of the block
+///     });
+/// }
+///
+/// #[kernel]
+/// fn stamp(i: Index1, last: Atomic<u32>) {
+///     // SAFETY: the launch below passes memory of this GPU.
+///     let last = unsafe { last.system() };
+///     last.store(&i, 0, 7); // atomic among all GPUs and the host
+///     assert_eq!(last.load(&i, 0), 7);
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let mut counts = compute.alloc_zeroed::<u32>(3)?;
+/// count(&compute, cuda_rt::Grid1::blocks(2), &mut counts)?;
+/// stamp(&compute, cuda_rt::Grid1::covering(5), &mut counts[2..])?;
+/// assert_eq!(compute.copy_to_vec(&counts)?, [64, 64, 7]);
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct AtomicAt<'a, T, S> {
     ptr: *mut T,

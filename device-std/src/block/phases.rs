@@ -100,6 +100,35 @@ pub struct Block<'k, D: Dimensions = OneD> {
 }
 
 /// A block of threads in two dimensions.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// The size of each block, and of the launch in blocks.
+/// #[kernel(block = (16, 4))]
+/// fn sizes(block: Block2, mut output: PerBlock<[u32; 4]>) {
+///     assert_eq!(block.size(), block.size_x() * block.size_y());
+///     assert!(block.x() < block.blocks_x() && block.y() < block.blocks_y());
+///     let size = [block.size_x() as u32, block.size_y() as u32];
+///     let blocks = [block.blocks_x() as u32, block.blocks_y() as u32];
+///     output.set(&block, [size[0], size[1], blocks[0], blocks[1]]);
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let mut output = compute.alloc_zeroed::<[u32; 4]>(2 * 3)?;
+/// sizes(&compute, cuda_rt::Grid2::covering(32, 12), &mut output)?;
+/// assert_eq!(compute.copy_to_vec(&output)?, [[16, 4, 2, 3]; 6]);
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 pub type Block2<'k> = Block<'k, TwoD>;
 
 impl<'k, D: Dimensions> Block<'k, D> {

@@ -63,7 +63,12 @@ pub struct BlockUninit<'k, T, const N: usize> {
 ///
 /// /// Reverses the elements of each block, and adds the block's first one.
 /// #[kernel(block = 32)]
-/// fn reverse(mut block: Block, tile: BlockUninit<u32, 32>, input: &[u32], output: PerThread<u32>) {
+/// fn reverse(
+///     mut block: Block,
+///     tile: BlockUninit<u32, 32>,
+///     input: &[u32],
+///     output: PerThread<u32>,
+/// ) {
 ///     // `init` gives each element to one thread, and ends with a barrier.
 ///     let mut tile = tile.init(&mut block, |thread, _at| input[thread.position()]);
 ///     let first = block.broadcast(&tile, 0);
@@ -126,7 +131,7 @@ pub struct View<'a, T> {
 /// # ));
 /// # cuda_rt::streams! { pub Compute; }
 ///
-/// /// Counts the values of each block in shared memory, and adds the counts to those of all blocks.
+/// /// Counts the values of each block in shared memory, and adds the counts to the launch's.
 /// #[kernel(block = 64)]
 /// fn histogram(
 ///     mut block: Block,
@@ -382,6 +387,54 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     ///
     /// # Panics
     /// If `mid` lies beyond the end.
+    ///
+    /// ```standalone_crate
+    /// use device_std::prelude::*;
+    /// # device_std::kernel_module!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+    /// # ));
+    /// # cuda_rt::streams! { pub Compute; }
+    ///
+    /// /// The maximum of each block, by halves: each round compares two parts of one array.
+    /// #[kernel(block = 64)]
+    /// fn maxima(
+    ///     mut block: Block,
+    ///     warps: BlockUninit<u32, 2>,
+    ///     tile: BlockUninit<u32, 64>,
+    ///     input: &[u32],
+    ///     mut output: PerBlock<[u32; 2]>,
+    /// ) {
+    ///     let firsts = warps.init_per_warp(&mut block, |thread| input[thread.position()]);
+    ///     let second = block.broadcast(&firsts, 1); // the first value of the second warp
+    ///     let mut tile = tile.init(&mut block, |_thread, _at| 0);
+    ///     tile.write(&mut block, |thread, _at| input[thread.position()]);
+    ///     let mut half = 32;
+    ///     while half > 0 {
+    ///         let (own, other) = tile.split_at_mut(half);
+    ///         block.threads(|thread| {
+    ///             if let (Some(left), true) = (own.get(thread), thread.index() < half) {
+    ///                 own.set(thread, left.max(other.slice(thread)[thread.index()]));
+    ///             }
+    ///         });
+    ///         half /= 2;
+    ///     }
+    ///     let max = block.broadcast(&tile, 0);
+    ///     output.set(&block, [max, second]);
+    /// }
+    ///
+    /// # fn main() -> cuda_rt::Result<()> {
+    /// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+    /// # let compute = gpu.stream::<Compute<_>>()?;
+    /// let input: Vec<u32> = (0..64).map(|at| at * 37 % 64).collect();
+    /// let input = compute.alloc_from_slice(&input)?;
+    /// let mut output = compute.alloc_zeroed::<[u32; 2]>(1)?;
+    /// maxima(&compute, cuda_rt::Grid1::covering(64), &input, &mut output)?;
+    /// assert_eq!(compute.copy_to_vec(&output)?, [[63, 32 * 37 % 64]]);
+    /// # Ok(())
+    /// # })?
+    /// # }
+    /// ```
     #[inline(always)]
     pub fn split_at_mut(&mut self, mid: usize) -> (EachMut<'_, T>, View<'_, T>) {
         assert!(mid <= N, "the middle lies beyond the end of shared memory");
