@@ -157,6 +157,25 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::Driver`](crate::Error::Driver) if a wait cannot be enqueued. All bundles are then
     /// freed behind their events; [`try_acquire`](Self::try_acquire) of [`Handoff::join`] gives
     /// them back.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Left; pub Right; pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let (left, right) = (gpu.stream::<Left>()?, gpu.stream::<Right>()?);
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let a = left.release(left.alloc_from_slice(&[1_u32])?)?;
+    /// let b = right.release(right.alloc_from_slice(&[2_u32])?)?;
+    /// let (a, b) = compute.acquire_all((a, b))?; // one call, and a wait for each
+    /// assert_eq!((compute.copy_to_vec(&a)?, compute.copy_to_vec(&b)?), (vec![1], vec![2]));
+    ///
+    /// // As many as there are at run time:
+    /// let tiles: Vec<_> = (0..3_u32)
+    ///     .map(|tile| left.release(left.alloc_from_slice(&[tile])?))
+    ///     .collect::<Result<_, _>>()?;
+    /// let tiles = compute.acquire_all(tiles)?;
+    /// assert_eq!(compute.copy_to_vec(&tiles[2])?, [2]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn acquire_all<H: Handoffs>(&self, handoffs: H) -> Result<<H::Carried as Bundle>::On<S>>
     where
         <H::Carried as Bundle>::Device: SameAs<S::Device>,

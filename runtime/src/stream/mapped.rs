@@ -183,6 +183,18 @@ impl<S: StreamTag> Stream<S> {
 /// element. [`Stream::mapped_output`] makes it.
 ///
 /// Dropping it gives the memory back to its pool, as a dropped buffer does.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let memory = compute.adopt(gpu.pinned_uninit::<f32>(512)?)?;
+/// let output = compute.mapped_output(memory).map_err(|refused| refused.error)?;
+/// // A launch takes `output` by value. Without a launch the memory comes back as it was.
+/// let memory = output.into_buffer();
+/// assert_eq!(memory.len(), 512);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 //
 // # Invariants
 // MAPPED-OUTPUT-1. `address` is the address by which the device of `S` reaches the memory of
