@@ -56,12 +56,10 @@ use proc_macro::TokenStream;
 ///   is generic over the stream's tag, and returns `cuda_rt::Result<()>`, or what the output of a
 ///   kernel that returns becomes.
 /// - On the host, the kernel as plain Rust, which simulated devices run, and a static that names
-///   the entry, its parameters and the crate's PTX ([`kernel_module!`]).
+///   the entry, its parameters and the crate's PTX (`device_std::kernel_module!`).
 /// - On the device, the function as it is written, and an entry that calls it for each thread or
 ///   block. The entry's name holds a hash of the package and the signature.
 /// - With `handle`, a type of that name.
-///
-/// [`kernel_module!`]: https://docs.rs/cuda-handoff-device/latest/device_std/macro.kernel_module.html
 ///
 /// # Parameters
 ///

@@ -329,31 +329,6 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     ///
     /// # Panics
     /// If `workers` is 0.
-    ///
-    /// ```
-    /// use std::sync::atomic::{AtomicU32, Ordering};
-    ///
-    /// use cuda_rt::{Device, pipeline::Pipeline};
-    ///
-    /// # cuda_rt::streams! { Compute; Download; }
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let gpu = Device::open_or_simulate()?;
-    /// let total = AtomicU32::new(0);
-    /// Pipeline::new(&gpu, 4)
-    ///     .generate::<Compute, u32, _>(16, 0..10_u32, |stream, item, data| {
-    ///         stream.fill(data, *item)?;
-    ///         Ok(data.len())
-    ///     })
-    ///     .download::<Download>()
-    ///     .sink_unordered(4, |_item, data| {
-    ///         total.fetch_add(data[0], Ordering::Relaxed); // any order gives the same sum
-    ///         Ok(())
-    ///     })
-    ///     .run()?;
-    /// assert_eq!(total.into_inner(), 45);
-    /// # Ok(())
-    /// # }
-    /// ```
     #[track_caller]
     pub fn sink_unordered(
         mut self,
@@ -553,35 +528,6 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     /// Ends on the device: `body` enqueues work on the stream `S` that reads each item, in order.
     /// Nothing is downloaded. The host runs ahead of the GPU by at most as many items as there are
     /// buffers.
-    ///
-    /// ```
-    /// use cuda_rt::{Device, pipeline::Pipeline};
-    ///
-    /// # cuda_rt::streams! { Upload; Compute; }
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let gpu = Device::open_or_simulate()?;
-    /// let compute = gpu.stream::<Compute>()?;
-    /// let mut last = compute.alloc_zeroed::<u16>(2)?;
-    /// let mut input = &[1_u8, 2, 3, 4, 5, 6][..];
-    /// Pipeline::new(&gpu, 2)
-    ///     .reader(2, |pinned: &mut [u8]| {
-    ///         // Two bytes at a time, to the end of the file.
-    ///         let Some((read, rest)) = input.split_at_checked(2) else { return Ok(None) };
-    ///         input = rest;
-    ///         pinned.copy_from_slice(read);
-    ///         Ok(Some(((), read.len())))
-    ///     })
-    ///     .upload::<Upload>()
-    ///     .stage_into::<Compute, u16>(1, |stream, _item, bytes, words| {
-    ///         stream.copy(bytes.cast::<u16>()?, words)?; // two bytes are one word
-    ///         Ok(1)
-    ///     })
-    ///     .consume::<Compute>(|stream, _item, word| stream.copy(word, &mut last[..1]))
-    ///     .run()?;
-    /// assert_eq!(compute.copy_to_vec(&last)?, [u16::from_le_bytes([5, 6]), 0]);
-    /// # Ok(())
-    /// # }
-    /// ```
     pub fn consume<S: NamedStream<Device = D> + 'env>(
         self,
         mut body: impl FnMut(&Stream<S>, I, &DeviceSlice<T, S>) -> Result<()> + Send + 'env,

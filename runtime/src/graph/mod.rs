@@ -42,8 +42,9 @@ use cuda_rt_driver::{CallSite, Kind};
 /// let host = compute.adopt(gpu.pinned::<u32>(3)?)?;
 ///
 /// // Recorded once, and run at each launch. Inside, the views name the graph's own memory.
-/// let copy = compute.capture((data, host), |s, (data, mut host)| s.copy_to_host(&data, &mut host));
-/// let mut graph = copy?;
+/// let mut graph = compute.capture((data, host), |stream, (data, mut host)| {
+///     stream.copy_to_host(&data, &mut host)
+/// })?;
 /// graph.launch(&compute)?;
 /// graph.host(|(_data, host)| assert_eq!(host.as_slice(), [1, 2, 3]))?; // waits
 ///

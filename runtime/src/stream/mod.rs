@@ -151,15 +151,6 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Error::Driver`] if the event cannot be recorded. The bundle is then dropped in this
     /// stream's order; [`try_release`](Self::try_release) gives it back.
-    ///
-    /// ```
-    /// # cuda_rt::streams! { pub Compute; pub Download; }
-    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
-    /// let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
-    /// let frame = compute.alloc_zeroed::<f32>(1024)?;
-    /// let frame = download.acquire(compute.release(frame)?)?;
-    /// # Ok::<(), cuda_rt::Error>(())
-    /// ```
     #[inline]
     pub fn release<R: OwnedBy<S>>(&self, bundle: R) -> Result<Handoff<R::Idle>> {
         Ok(self.try_release(bundle)?)
@@ -169,22 +160,6 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// # Errors
     /// [`Refused`] with the bundle, still owned by this stream.
-    ///
-    /// ```
-    /// # cuda_rt::streams! { pub Compute; }
-    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
-    /// # let compute = gpu.stream::<Compute>()?;
-    /// let frame = compute.alloc_zeroed::<f32>(1024)?;
-    /// let pending = match compute.try_release(frame) {
-    ///     Ok(pending) => pending,
-    ///     Err(refused) => {
-    ///         let _frame = refused.value; // still this stream's, for another attempt
-    ///         return Err(refused.error);
-    ///     }
-    /// };
-    /// assert_eq!(pending.len(), 1024);
-    /// # Ok::<(), cuda_rt::Error>(())
-    /// ```
     #[inline]
     pub fn try_release<R: OwnedBy<S>>(&self, bundle: R) -> Result<Handoff<R::Idle>, Refused<R>> {
         match self.record("Stream::release") {
@@ -214,25 +189,6 @@ impl<S: StreamTag> Stream<S> {
     /// # Errors
     /// [`Error::Driver`] if the wait cannot be enqueued. The bundle is then freed behind its event;
     /// [`try_acquire`](Self::try_acquire) gives it back.
-    ///
-    /// ```
-    /// # cuda_rt::streams! { pub Upload; pub Compute; }
-    /// use cuda_rt::{DeviceBuffer, Handoff};
-    ///
-    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
-    /// # let (upload, compute) = (gpu.stream::<Upload>()?, gpu.stream::<Compute>()?);
-    /// let (tiles, finished) = std::sync::mpsc::channel::<Handoff<DeviceBuffer<u32>>>();
-    /// for value in 0..3 {
-    ///     let tile = upload.init_filled(upload.alloc_uninit(64)?, value)?;
-    ///     tiles.send(upload.release(tile)?).expect("the receiver is there");
-    /// }
-    /// drop(tiles);
-    /// for (value, tile) in finished.iter().enumerate() {
-    ///     let tile = compute.acquire(tile)?; // waits on the GPU, not here
-    ///     assert_eq!(compute.copy_to_vec(&tile)?, [value as u32; 64]);
-    /// }
-    /// # Ok::<(), cuda_rt::Error>(())
-    /// ```
     #[inline]
     pub fn acquire<H: Released>(&self, handoff: H) -> Result<<H::Bundle as Bundle>::On<S>>
     where
