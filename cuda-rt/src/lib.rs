@@ -91,6 +91,7 @@
 //!   [`kernel`] for kernels of other compilers; occupancy ([`Device::suggested_block`])
 //! - **whole programs**: [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`]
 //! - **other libraries**: [`interop`]
+//! - **what would go wrong without these types**, by the numbers in the documentation: [`hazards`]
 //!
 //! # Several GPUs
 //!
