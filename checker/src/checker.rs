@@ -31,6 +31,37 @@ enum Life {
 
 /// Finds races among operations, given in an order in which every operation comes after all that
 /// happens before it. The order of the calls is one.
+///
+/// ```
+/// use cuda_rt_checker::{AccessKind, ActorKind, Checker, Operation, Site};
+///
+/// let mut checker = Checker::new(None);
+/// let upload = checker.actor(ActorKind::CudaStream, "Upload");
+/// let compute = checker.actor(ActorKind::CudaStream, "Compute");
+/// let at = |name| Operation { name, site: Site::Unknown };
+///
+/// // The kernel waits for the copy: the event covers all steps of `Upload` so far.
+/// assert!(!checker.access(upload, 0..64, AccessKind::Write, at("copy")));
+/// checker.step(upload);
+/// checker.wait_event(compute, upload);
+/// checker.step(compute);
+/// assert!(!checker.access(compute, 0..64, AccessKind::Read, at("kernel")));
+///
+/// // Nothing makes the next copy wait for the kernel.
+/// checker.step(upload);
+/// assert!(checker.access(upload, 32..40, AccessKind::Write, at("copy")));
+/// let race = &checker.races()[0];
+/// assert_eq!((race.bytes.clone(), checker.races_found()), (32..40, 1));
+/// println!("{race}");
+/// println!("{}: {}", race.missing_edge(), race.mending());
+///
+/// // The memory is allocated anew: the earlier accesses were to other memory.
+/// checker.forget(0..64);
+/// checker.step(upload);
+/// assert!(!checker.access(upload, 0..64, AccessKind::Write, at("copy")));
+/// let (ranges, actors) = checker.footprint();
+/// assert_eq!((ranges, actors), (1, 2));
+/// ```
 #[derive(Debug, Default)]
 pub struct Checker {
     /// By slot. A slot is reused once its actor is retired and no access of it can race. The slot's

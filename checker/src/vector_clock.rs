@@ -9,6 +9,24 @@ pub(super) struct Epoch {
 
 /// For each actor, how many of its steps happen before a point (Lamport 1978; Fidge 1988; Mattern
 /// 1989).
+///
+/// ```
+/// use cuda_rt_checker::{AccessKind, ActorKind, Checker, Operation, Site, VectorClock};
+///
+/// let mut checker = Checker::new(None);
+/// let streams = ["a", "b"].map(|name| checker.actor(ActorKind::CudaStream, name));
+/// let host = checker.actor(ActorKind::HostThread, "main");
+/// let at = |name| Operation { name, site: Site::Unknown };
+/// let mut done = VectorClock::default();
+/// for (stream, start) in streams.into_iter().zip([0, 64]) {
+///     checker.step(stream);
+///     checker.access(stream, start..start + 64, AccessKind::Write, at("download"));
+///     done.join(checker.clock(stream)); // everything before either stream's present step
+/// }
+/// checker.wait(host, &done);
+/// checker.step(host);
+/// assert!(!checker.access(host, 0..128, AccessKind::Read, at("read"))); // behind both
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VectorClock(Vec<u64>);
 

@@ -91,6 +91,7 @@
 //!   [`kernel`] for kernels of other compilers; occupancy ([`Device::suggested_block`])
 //! - **whole programs**: [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`]
 //! - **other libraries**: [`interop`]
+//! - **what would go wrong without these types**, by the numbers in the documentation: [`hazards`]
 //!
 //! # Several GPUs
 //!
@@ -142,6 +143,8 @@ pub use cuda_rt_pipeline as pipeline;
 pub use cuda_rt_runtime::checker;
 #[cfg(feature = "cuda")]
 pub use cuda_rt_runtime::driver_cuda;
+#[doc(inline)]
+pub use cuda_rt_runtime::hazards;
 #[cfg(feature = "simulator")]
 pub use cuda_rt_runtime::simulator;
 #[cfg(feature = "timeline")]

@@ -15,6 +15,22 @@ use device_std::prelude::*;
 /// The grid covers (width, height) threads. Traps if `input` is shorter than the image, if a side
 /// is 0 or above 2^30 pixels, or if the image has 2^32 pixels or more. Pixels beyond the end of
 /// `output` are not written.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::Grid2;
+/// use device_kernels::bilateral;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let image = compute.alloc_from_slice(&[100_u8; 32 * 16])?;
+/// let mut smooth = compute.alloc_zeroed::<u8>(32 * 16)?;
+/// let (width, height, radius) = (32, 16, 3);
+/// let grid = Grid2::covering(32, 16);
+/// bilateral(&compute, grid, &image, &mut smooth, width, height, radius, 2.0, 30.0)?;
+/// assert_eq!(compute.copy_to_vec(&smooth)?, [100; 32 * 16]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[kernel]
 pub fn bilateral(
     i: Index2,

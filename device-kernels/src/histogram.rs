@@ -8,6 +8,20 @@ use device_std::prelude::*;
 ///
 /// The grid may have any size: all threads together stride over the input. With one thread for
 /// about 64 bytes, the final additions cost little: `Grid1::covering(input.len().div_ceil(64))`.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::Grid1;
+/// use device_kernels::histogram;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let text = compute.alloc_from_slice(b"a bad cab")?;
+/// let mut counts = compute.alloc_zeroed::<u32>(256)?;
+/// histogram(&compute, Grid1::covering(1), &text, &mut counts)?;
+/// assert_eq!(compute.copy_to_vec(&counts[b'a' as usize..][..3])?, [3, 2, 1]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[kernel(block = 256)]
 pub fn histogram(mut block: Block, local: BlockUninit<u32, 256>, input: &[u8], counts: Atomic<u32>) {
     let mut local = local.init(&mut block, |_, _| 0);

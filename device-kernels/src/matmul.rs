@@ -14,6 +14,23 @@ const SIDE: usize = 16;
 ///
 /// The grid covers (width, height) threads, which is `Grid2::covering(width, height)`. Traps if a
 /// matrix is shorter than its sides say.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::Grid2;
+/// use device_kernels::matmul;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let (height, width, depth) = (2, 2, 3);
+/// let left = compute.alloc_from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let right = compute.alloc_from_slice(&[1.0, 0.0, 0.0, 1.0, 1.0, 1.0])?;
+/// let output = compute.alloc_uninit(4)?;
+/// let grid = Grid2::covering(2, 2);
+/// let product = matmul(&compute, grid, &left, &right, height, width, depth, output)?;
+/// assert_eq!(compute.copy_to_vec(&product)?, [4.0, 5.0, 10.0, 11.0]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[kernel(block = (16, 16))]
 pub fn matmul(
     mut block: Block2,

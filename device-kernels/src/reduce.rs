@@ -13,6 +13,21 @@ const WARPS: usize = THREADS / 32;
 /// The grid covers the input's length. `sums` has one element for each 256 elements of `input`,
 /// rounded up. Traps if `sums` is shorter. The values are added as a tree: the result is equal in
 /// every run, but differs from a plain loop's.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::Grid1;
+/// use device_kernels::block_sum;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let input = compute.alloc_from_slice(&[1.0; 300])?;
+/// let mut sums = compute.alloc_zeroed(300_usize.div_ceil(256))?;
+/// block_sum(&compute, Grid1::covering(300), &input, &mut sums)?;
+/// assert_eq!(compute.copy_to_vec(&sums)?, [256.0, 44.0]);
+/// println!("{}", gpu.max_active_blocks::<device_kernels::BlockSum>(256)?); // its handle
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[kernel(block = 256, handle = BlockSum)]
 pub fn block_sum(mut block: Block, partial: BlockUninit<f32, 8>, input: &[f32], mut sums: PerBlock<f32>) {
     let values = block.map(|lane| input.get(lane.position()).copied().unwrap_or(0.0));

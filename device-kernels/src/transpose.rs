@@ -15,6 +15,22 @@ const ROWS: usize = 4;
 /// The grid covers (height, width / 4, rounded up) threads, which is `Grid2::covering(height,
 /// width.div_ceil(4))`: each thread writes four rows of one column of the output. Traps if `input`
 /// is shorter than the matrix.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::Grid2;
+/// use device_kernels::transpose;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let (width, height) = (3, 2);
+/// let input = compute.alloc_from_slice(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let mut output = compute.alloc_zeroed(6)?;
+/// let grid = Grid2::covering(2, 3_usize.div_ceil(4));
+/// transpose(&compute, grid, &input, &mut output, width, height)?;
+/// assert_eq!(compute.copy_to_vec(&output)?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[kernel(block = (32, 8))]
 pub fn transpose(
     mut block: Block2,

@@ -24,6 +24,18 @@
 //! assert_eq!(accurate::rem(1e8f32, 3.0), 1.0);
 //! assert_eq!(accurate::rem_euclid(-1.0f64, 3.0), 2.0);
 //! assert!((accurate::sin(0.5f64) - 0.5f64.sin()).abs() < 1e-15);
+//! assert_eq!((accurate::exp(0.0f32), accurate::cos(0.0f32)), (1.0, 1.0));
+//! assert_eq!((accurate::exp2(10.0f64), accurate::log2(1024.0f64)), (1024.0, 10.0));
+//! assert_eq!((accurate::ln(1.0f32), accurate::pow(3.0f64, 4.0)), (0.0, 81.0));
+//!
+//! /// For `f32` and `f64`.
+//! fn sigmoid<T: accurate::Real + From<f32> + std::ops::Add<Output = T>>(x: T) -> T
+//! where
+//!     T: std::ops::Mul<Output = T>,
+//! {
+//!     accurate::tanh(x * T::from(0.5)) * T::from(0.5) + T::from(0.5)
+//! }
+//! assert_eq!((sigmoid(0.0f32), sigmoid(0.0f64)), (0.5, 0.5));
 //! ```
 
 mod sealed {

@@ -18,8 +18,9 @@ use crate::hash::Layout;
 /// ```
 ///
 /// # Hazards prevented
-/// H31 (a type whose bits the device must not choose), H39 (memory that nobody
-/// wrote), H40 (zeros that are no value).
+/// [H31](crate::hazards#h31) (a type whose bits the device must not choose),
+/// [H39](crate::hazards#h39) (memory that nobody wrote), [H40](crate::hazards#h40) (zeros that are
+/// no value).
 ///
 /// # Safety
 /// The type has the layout of `repr(C)`. `LAYOUT` differs for types whose sizes, alignments, field

@@ -32,6 +32,12 @@
 //!
 //! assert!((fast::exp2(0.5) - 2f32.sqrt()).abs() < 1e-6);
 //! assert!((fast::tanh(0.1) - 0.1f32.tanh()).abs() < 1e-4);
+//! let close = |value: f32, exact: f32| (value - exact).abs() < 1e-5 * exact.abs().max(1.0);
+//! assert!(close(fast::exp(1.0), 1f32.exp()) && close(fast::ln(3.0), 3f32.ln()));
+//! assert!(close(fast::log2(10.0), 10f32.log2()) && close(fast::pow(1.5, 2.5), 1.5f32.powf(2.5)));
+//! assert!(close(fast::sin(1.0), 1f32.sin()) && close(fast::cos(1.0), 1f32.cos()));
+//! assert!(close(fast::rsqrt(4.0), 0.5) && close(fast::rcp(8.0), 0.125));
+//! assert!(close(fast::div(1.0, 3.0), 1.0 / 3.0) && close(fast::sqrt(2.0), 2f32.sqrt()));
 //! ```
 
 use crate::float::Float;

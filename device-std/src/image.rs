@@ -74,6 +74,15 @@ impl<'a, T: Element> Image<'a, T> {
     }
 
     /// Row `y`; for a `y` outside the image, the nearest row.
+    ///
+    /// ```
+    /// use device_std::Image;
+    ///
+    /// let image = Image::new(&[1u8, 2, 3, 4, 5, 6], 3, 2);
+    /// assert_eq!((image.width(), image.height()), (3, 2));
+    /// let row = image.row_clamped(9); // the last row
+    /// assert_eq!([row.clamped(-1), row.clamped(1), row.clamped(7)], [4, 5, 6]);
+    /// ```
     #[inline(always)]
     pub fn row_clamped(&self, y: i32) -> Row<'a, T> {
         // `clamp` would check its limits again.

@@ -34,10 +34,36 @@ type Brand<'k> = PhantomData<(fn(&'k ()) -> &'k (), *const ())>;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (two threads reach one element). No other code can make an index:
+/// [H32](crate::hazards#h32) (two threads reach one element). No other code can make an index:
 ///
 /// ```compile_fail,E0451
 /// let forged = device_std::Index1 { at: 0, _brand: std::marker::PhantomData };
+/// ```
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// #[kernel]
+/// fn ramp(i: Index1, mut output: PerThread<u32>) {
+///     if let Some(out) = output.get_mut(i) {
+///         *out = i.get() as u32;
+///     }
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let mut output = compute.alloc_zeroed::<u32>(100)?;
+/// ramp(&compute, cuda_rt::Grid1::covering(100), &mut output)?;
+/// assert_eq!(compute.copy_to_vec(&output)?[99], 99);
+/// # Ok(())
+/// # })?
+/// # }
 /// ```
 #[derive(Clone, Copy)]
 pub struct Index1<'k> {
@@ -54,6 +80,35 @@ pub struct Index1<'k> {
 ///         *out = input[i.x() * height as usize + i.y()];
 ///     }
 /// }
+/// ```
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// Row-major: the element of (x, y) is y * width + x.
+/// #[kernel]
+/// fn table(i: Index2, mut output: PerThread<u32>) {
+///     let product = (i.x() * i.y()) as u32;
+///     assert!(i.x() < i.width());
+///     if let Some(out) = output.get_mut(i) {
+///         *out = product;
+///     }
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let mut output = compute.alloc_zeroed::<u32>(4 * 3)?;
+/// table(&compute, cuda_rt::Grid2::covering(4, 3), &mut output)?;
+/// assert_eq!(compute.copy_to_vec(&output)?, [0, 0, 0, 0, 0, 1, 2, 3, 0, 2, 4, 6]);
+/// # Ok(())
+/// # })?
+/// # }
 /// ```
 #[derive(Clone, Copy)]
 pub struct Index2<'k> {
@@ -73,6 +128,33 @@ pub struct Index2<'k> {
 ///         *out = i.z() as u32;
 ///     }
 /// }
+/// ```
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// #[kernel]
+/// fn sums(i: Index3, mut output: PerThread<u32>) {
+///     let sum = (100 * i.z() + 10 * i.y() + i.x()) as u32;
+///     if let Some(out) = output.get_mut(i) {
+///         *out = sum;
+///     }
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let mut output = compute.alloc_zeroed::<u32>(2 * 2 * 2)?;
+/// sums(&compute, cuda_rt::Grid3::covering(2, 2, 2), &mut output)?;
+/// assert_eq!(compute.copy_to_vec(&output)?, [0, 1, 10, 11, 100, 101, 110, 111]);
+/// # Ok(())
+/// # })?
+/// # }
 /// ```
 #[derive(Clone, Copy)]
 pub struct Index3<'k> {

@@ -276,6 +276,7 @@ mod float;
 #[cfg(feature = "half")]
 mod half_floats;
 mod hash;
+pub mod hazards;
 mod image;
 mod index;
 pub mod layout;

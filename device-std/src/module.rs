@@ -9,6 +9,35 @@
 ///
 /// On the host the macro defines the static that the crate's `#[kernel]` items refer to. On the
 /// device it expands to nothing.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+///
+/// # /*
+/// device_std::kernel_module!(concat!(env!("OUT_DIR"), "/kernels.ptx"));
+/// # */
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// #[kernel]
+/// pub fn double(i: Index1, input: &[u32]) -> u32 {
+///     input[i.get()] * 2
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let input = compute.alloc_from_slice(&[1, 2])?;
+/// let output = compute.alloc_uninit(2)?;
+/// let output = double(&compute, cuda_rt::Grid1::covering(2), &input, output)?;
+/// assert_eq!(compute.copy_to_vec(&output)?, [2, 4]);
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[macro_export]
 macro_rules! kernel_module {
     ($path:expr) => {

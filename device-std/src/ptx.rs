@@ -96,6 +96,12 @@ fn parameter(text: &str) -> Option<(usize, usize)> {
 }
 
 /// The names of all entries, in order of appearance.
+///
+/// ```
+/// let ptx = ".visible .entry scale(.param .u64 a) { ret; }\n// .visible .entry no(\n\
+///            .visible .entry add() { ret; }";
+/// assert_eq!(device_std::ptx::entries(ptx), ["scale", "add"]);
+/// ```
 pub fn entries(ptx: &str) -> Vec<&str> {
     const BEFORE: &str = ".visible .entry ";
     // Each byte of the code has the place that it has in the text.

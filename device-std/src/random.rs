@@ -53,6 +53,23 @@ pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 ///     }
 /// }
 /// ```
+///
+/// One number after another, of any kind:
+///
+/// ```
+/// use device_std::Random;
+///
+/// let mut random = Random::new(7, 0);
+/// let (word, wide, block) = (random.bits(), random.bits64(), random.block());
+/// assert!((0.0..1.0).contains(&random.uniform()) && (0.0..1.0).contains(&random.uniform64()));
+/// let [first, second] = random.normals();
+/// assert!(first.abs() < 5.9 && second.abs() < 5.9 && random.normal().abs() < 5.9);
+///
+/// // The same numbers again, from any place of the stream: here after one block.
+/// assert_eq!(Random::new(7, 0).bits(), word);
+/// assert_eq!(Random::at(7, 0, 1).block(), block);
+/// assert_ne!(wide, 0);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Random {
     key: [u32; 2],

@@ -2,6 +2,15 @@ use std::fmt;
 
 /// An error code of CUDA (`CUresult`) or of NCCL (`ncclResult_t`), with its name and meaning. A
 /// code of NCCL is stored with 1,000,000 added.
+///
+/// ```
+/// use cuda_rt_driver::ErrorCode;
+///
+/// assert_eq!(ErrorCode::OUT_OF_MEMORY.name(), "CUDA_ERROR_OUT_OF_MEMORY");
+/// println!("{}", ErrorCode::OUT_OF_MEMORY.meaning()); // a sentence for a reader
+/// assert!(ErrorCode::LAUNCH_FAILED.is_sticky()); // the context is lost
+/// assert_ne!(ErrorCode::nccl(2), ErrorCode(2)); // codes of NCCL count apart
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub u32);
 
@@ -120,6 +129,17 @@ impl fmt::Debug for ErrorCode {
 /// A failed driver call: its name, its code, and the reason where it is known.
 ///
 /// All text is resolved when the error is made; formatting it calls nothing.
+///
+/// ```
+/// use cuda_rt_driver::{DriverError, ErrorCode};
+///
+/// let error = DriverError::new("cuMemAllocAsync", ErrorCode::OUT_OF_MEMORY);
+/// assert_eq!((error.call(), error.code()), ("cuMemAllocAsync", ErrorCode::OUT_OF_MEMORY));
+/// assert!(!error.is_sticky()); // other calls still succeed
+/// let why = DriverError::with_detail("cuModuleLoadData", ErrorCode(218), "ptxas: syntax error");
+/// assert_eq!(why.detail(), "ptxas: syntax error");
+/// println!("{why}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverError(Box<Failure>);
 

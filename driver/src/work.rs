@@ -1,6 +1,14 @@
 //! Kinds of work, and the engine of a device on which each kind runs.
 
 /// The kind of a span of work.
+///
+/// ```
+/// use cuda_rt_driver::{Engine, Kind};
+///
+/// assert_eq!(Kind::CopyToHost.engine(), Some(Engine::ToHost));
+/// assert_eq!((Kind::Wait.engine(), Kind::Wait.is_wait()), (None, true));
+/// assert_eq!((Kind::Kernel.name(), Kind::Kernel.is_wait()), ("kernel", false));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A copy from host to device.

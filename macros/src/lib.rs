@@ -21,15 +21,47 @@ use proc_macro::TokenStream;
 /// Turns a function into a kernel: an entry in the PTX, a simulated launch, and a typed launch on
 /// the host.
 ///
-/// ```ignore
+/// ```standalone_crate
+/// use cuda_rt::Grid1;
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
 /// #[kernel]
 /// pub fn scale(i: Index1, input: &[f32], mut output: PerThread<f32>, factor: f32) {
 ///     if let Some(out) = output.get_mut(i) {
 ///         *out = input[i.get()] * factor;
 ///     }
 /// }
-/// // On the host: scale(&stream, Grid1::covering(n), &input, &mut output, 2.0)?
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let input = compute.alloc_from_slice(&[1.0, 2.0, 3.0])?;
+/// let mut output = compute.alloc_zeroed::<f32>(3)?;
+/// scale(&compute, Grid1::covering(3), &input, &mut output, 2.0)?;
+/// assert_eq!(compute.copy_to_vec(&output)?, [2.0, 4.0, 6.0]);
+/// # Ok(())
+/// # })?
+/// # }
 /// ```
+///
+/// # What it makes
+///
+/// - On the host, a function of the same name and visibility, which launches the kernel. Its first
+///   argument is the stream, and a parameter for each argument follows, as the list below says. It
+///   is generic over the stream's tag, and returns `cuda_rt::Result<()>`, or what the output of a
+///   kernel that returns becomes.
+/// - On the host, the kernel as plain Rust, which simulated devices run, and a static that names
+///   the entry, its parameters and the crate's PTX (`device_std::kernel_module!`).
+/// - On the device, the function as it is written, and an entry that calls it for each thread or
+///   block. The entry's name holds a hash of the package and the signature.
+/// - With `handle`, a type of that name.
+///
+/// # Parameters
 ///
 /// Each parameter of the function, and what the call on the host takes in its place:
 ///
@@ -48,13 +80,30 @@ use proc_macro::TokenStream;
 ///
 /// A kernel that returns its element can write memory that nothing wrote before:
 ///
-/// ```ignore
+/// ```standalone_crate
+/// use cuda_rt::Grid1;
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
 /// #[kernel]
 /// pub fn add(i: Index1, left: &[f32], right: &[f32]) -> f32 {
 ///     left[i.get()] + right[i.get()]
 /// }
-/// // On the host:
-/// // let sum = add(&stream, Grid1::covering(n), &left, &right, stream.alloc_uninit(n)?)?
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let left = compute.alloc_from_slice(&[1.0, 2.0])?;
+/// let right = compute.alloc_from_slice(&[10.0, 20.0])?;
+/// let sum = add(&compute, Grid1::covering(2), &left, &right, compute.alloc_uninit(2)?)?;
+/// assert_eq!(compute.copy_to_vec(&sum)?, [11.0, 22.0]);
+/// # Ok(())
+/// # })?
+/// # }
 /// ```
 ///
 /// `block = …` fixes the number of threads of a block. A kernel with a block needs it; a kernel
@@ -67,8 +116,18 @@ use proc_macro::TokenStream;
 /// A generic kernel lists its instances. Each one gets an entry in the PTX, as C++ instantiates a
 /// template:
 ///
-/// ```ignore
-/// #[kernel(instances = [f32, f64])]
+/// ```standalone_crate
+/// use std::ops::Mul;
+///
+/// use cuda_rt::Grid1;
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// #[kernel(instances = [f32, f64], handle = Scale)]
 /// pub fn scale<T: Element + Mul<Output = T>>(
 ///     i: Index1,
 ///     input: &[T],
@@ -79,9 +138,19 @@ use proc_macro::TokenStream;
 ///         *out = input[i.get()] * factor;
 ///     }
 /// }
-/// // On the host the arguments choose the instance, or the caller names it:
-/// // scale(&stream, Grid1::covering(n), &doubles, &mut output, 2.0)?
-/// // scale::<f32, _>(&stream, Grid1::covering(n), &floats, &mut output, 2.0)?
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let doubles = compute.alloc_from_slice(&[1.0_f64, 2.0])?;
+/// let mut output = compute.alloc_zeroed::<f64>(2)?;
+/// scale(&compute, Grid1::covering(2), &doubles, &mut output, 2.0)?; // by its arguments
+/// scale::<f64, _>(&compute, Grid1::covering(2), &doubles, &mut output, 3.0)?; // or by name
+/// assert_eq!(compute.copy_to_vec(&output)?, [3.0, 6.0]);
+/// println!("{} registers", gpu.kernel_attributes::<Scale<f32>>()?.registers_per_thread);
+/// # Ok(())
+/// # })?
+/// # }
 /// ```
 ///
 /// - With several parameters, each instance is written as in a call: `instances = [<f32, 4>,
@@ -106,6 +175,34 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// The struct also needs `Clone, Copy, bytemuck::Pod, bytemuck::Zeroable`. `device_std` re-exports
 /// this derive.
+///
+/// # What it makes
+///
+/// Two implementations, and no other item: of the traits `Element`, so that device memory holds
+/// values of the struct, and `Scalar`, so that kernels take them by value. Their constant `LAYOUT`
+/// is a hash of the names, types and offsets of all fields. Host and PTX compare it when the module
+/// is loaded. A struct with padding, with a field that is no element, or with a type parameter that
+/// is no element does not compile.
+///
+/// ```
+/// use device_std::Element;
+/// use device_std::bytemuck::{Pod, Zeroable};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable, Element)]
+/// #[repr(C)]
+/// struct Particle {
+///     position: [f32; 3],
+///     mass: f32,
+/// }
+///
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let one = Particle { position: [0.0, 1.0, 2.0], mass: 0.5 };
+/// let particles = compute.init_filled(compute.alloc_uninit(3)?, one)?;
+/// assert_eq!(compute.copy_to_vec(&particles)?, [one; 3]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[proc_macro_derive(Element)]
 pub fn derive_element(item: TokenStream) -> TokenStream {
     element::derive(item.into(), &quote::quote!(::device_std))
@@ -113,8 +210,22 @@ pub fn derive_element(item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// As [`macro@Element`], for crates that depend on `cuda_rt` only. `cuda_rt` re-exports it as
-/// `Element`.
+/// As [`macro@Element`] of `device_std`, for crates that depend on `cuda_rt` only: it makes the
+/// same implementations. `cuda_rt` re-exports it as `Element`.
+///
+/// ```
+/// use cuda_rt::Element;
+/// use cuda_rt::bytemuck::{Pod, Zeroable};
+///
+/// #[derive(Clone, Copy, Pod, Zeroable, Element)]
+/// #[repr(C)]
+/// struct Pixel([u8; 4]);
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let image = gpu.pinned::<Pixel>(64)?; // zeros are a value of it
+/// assert_eq!(image[0].0, [0; 4]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[proc_macro_derive(HostElement)]
 pub fn derive_host_element(item: TokenStream) -> TokenStream {
     element::derive(item.into(), &quote::quote!(::cuda_rt::__private::device_std))
@@ -126,11 +237,23 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 /// event.
 ///
 /// The type has one type parameter bound by `Place`: the place of its buffers. A field that is not
-/// a buffer is marked `#[bundle(plain)]` and `Copy`, or is `cuda_rt::Metadata`. The derive also
-/// makes the views of the type, `NameView` and `NameRef`, with the same fields and variants.
+/// a buffer is marked `#[bundle(plain)]` and `Copy`, or is `cuda_rt::Metadata`.
 ///
-/// ```ignore
-/// #[derive(cuda_rt::Bundle)]
+/// # What it makes
+///
+/// For a struct `Frame<P>`:
+///
+/// - `Bundle` for `Frame<Idle<D>>`, and `OwnedBy<S>` for `Frame<S>`: `release` takes a
+///   `Frame<Compute>`, a handoff carries a `Frame`, and `acquire` gives a `Frame<Download>`.
+/// - `FrameView<'v, D, S>` and `FrameRef<'v, D, S>`, with the struct's visibility and its fields:
+///   views of the parts, to write and to read. Plain fields are copies. Captures, leases and `peek`
+///   give these views.
+///
+/// ```
+/// use cuda_rt::{Bundle, DeviceBuffer, Idle, Metadata, PinnedBuffer, Place};
+///
+/// # cuda_rt::streams! { pub Compute; pub Download; }
+/// #[derive(Bundle)]
 /// struct Frame<P: Place = Idle> {
 ///     pixels: DeviceBuffer<u8, P>,
 ///     host: PinnedBuffer<u8, P>,
@@ -138,23 +261,55 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 ///     #[bundle(plain)]
 ///     number: u64,
 /// }
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
+/// let frame = Frame {
+///     pixels: compute.init_filled(compute.alloc_uninit(4)?, 7)?,
+///     host: compute.adopt(gpu.pinned(4)?)?,
+///     name: Metadata::new("first".to_owned()),
+///     number: 1,
+/// };
+/// let pending = compute.release(frame)?;
+/// let view = pending.peek(); // a `FrameRef`, of lengths and plain fields
+/// assert_eq!((view.pixels.len(), &view.name[..], view.number), (4, "first", 1));
+///
+/// // A graph takes the bundle too, and its closure gets a `FrameView`.
+/// let frame: Frame<Download> = download.acquire(pending)?;
+/// let graph = download.capture(frame, |stream, mut frame| {
+///     stream.copy_to_host(&frame.pixels, &mut frame.host)
+/// });
+/// let mut graph = graph?;
+/// graph.launch(&download)?;
+/// graph.host(|frame| assert_eq!(frame.host.as_slice(), [7; 4]))?;
+/// # Ok::<(), cuda_rt::Error>(())
 /// ```
 ///
 /// The variant of an enum is known while the bundle is pending, because no GPU writes it:
 ///
-/// ```ignore
-/// #[derive(cuda_rt::Bundle)]
+/// ```
+/// use cuda_rt::{Bundle, DeviceBuffer, Idle, Place};
+///
+/// # cuda_rt::streams! { pub Compute; }
+/// #[derive(Bundle)]
 /// enum Picture<P: Place = Idle> {
 ///     Nv12(DeviceBuffer<u8, P>),
 ///     Rgb { pixels: DeviceBuffer<[u8; 3], P> },
 ///     Empty,
 /// }
 ///
-/// match stream.release(picture)?.peek() {
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let stream = gpu.stream::<Compute>()?;
+/// let picture = Picture::Rgb { pixels: stream.alloc_zeroed(64)? };
+/// let pending = stream.release(picture)?;
+/// let len = match pending.peek() {
 ///     PictureRef::Nv12(view) => view.len(),
 ///     PictureRef::Rgb { pixels } => pixels.len(),
 ///     PictureRef::Empty => 0,
 /// };
+/// assert_eq!(len, 64);
+/// # assert!(!matches!(Picture::<Idle>::Empty, Picture::Nv12(_)));
+/// # Ok::<(), cuda_rt::Error>(())
 /// ```
 #[proc_macro_derive(Bundle, attributes(bundle))]
 pub fn derive_bundle(input: TokenStream) -> TokenStream {

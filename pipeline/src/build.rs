@@ -30,7 +30,8 @@ pub struct Pipeline<D> {
 /// [`DeviceBuffer`] on the device.
 ///
 /// The type says which stage may come next. Counterexample: if `R` did not name the place,
-/// `source(…).stage(…)` would compile, and a kernel would be given memory of the host (H30).
+/// `source(…).stage(…)` would compile, and a kernel would be given memory of the host
+/// ([H30](cuda_rt_runtime::hazards#h30)).
 #[must_use = "a pipeline does nothing before it is `run`"]
 pub struct Stages<'env, D: Live, I, R: Bundle> {
     plan: Plan<'env, D>,
@@ -86,8 +87,8 @@ impl<D: Live> Pipeline<D> {
     /// data of an earlier item.
     ///
     /// # Hazards prevented
-    /// H14: `fill` is called when the last upload from that memory is done. Only the source's
-    /// thread waits for the upload.
+    /// [H14](cuda_rt_runtime::hazards#h14): `fill` is called when the last upload from that memory
+    /// is done. Only the source's thread waits for the upload.
     pub fn source<'env, T, I>(
         self,
         capacity: usize,
@@ -310,7 +311,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     /// item's memory for as long as it likes: the slot is not filled again before `body` returns.
     ///
     /// # Hazards prevented
-    /// H13, H17: `body` is called when the download is done, and borrows the data.
+    /// [H13](cuda_rt_runtime::hazards#h13), [H17](cuda_rt_runtime::hazards#h17): `body` is called
+    /// when the download is done, and borrows the data.
     pub fn sink(mut self, body: impl FnMut(I, &[T]) -> Result<(), BoxError> + Send + 'env) -> Ready<'env, D> {
         let stage = self.plan.stage(StageKind::Sink, None);
         let inbox = Mutex::new(self.inbox);
@@ -355,6 +357,38 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     ///
     /// # Panics
     /// If `workers` is 0.
+    ///
+    /// Four threads add up, and one writes the sums in the order of the items:
+    ///
+    /// ```
+    /// use cuda_rt::{Device, pipeline::Pipeline};
+    ///
+    /// # cuda_rt::streams! { Upload; Compute; Download; }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let gpu = Device::open_or_simulate()?;
+    /// let mut lines = String::new();
+    /// Pipeline::new(&gpu, 4)
+    ///     .untimed()
+    ///     .source(64, 1..=5_u32, |item, pinned: &mut [u32]| {
+    ///         pinned[..2].fill(*item);
+    ///         Ok(2) // of 64
+    ///     })
+    ///     .upload::<Upload>()
+    ///     .in_place::<Compute>(|stream, item, data| stream.fill(&mut data[..1], item * 100))
+    ///     .download::<Download>()
+    ///     .sink_ordered(
+    ///         4,
+    ///         |item, data| Ok((item, data.iter().sum::<u32>())),
+    ///         |(item, sum)| {
+    ///             lines += &format!("{item}: {sum}\n");
+    ///             Ok(())
+    ///         },
+    ///     )
+    ///     .run()?;
+    /// assert_eq!(lines, "1: 101\n2: 202\n3: 303\n4: 404\n5: 505\n");
+    /// # Ok(())
+    /// # }
+    /// ```
     #[track_caller]
     pub fn sink_ordered<O: 'env>(
         mut self,
@@ -388,7 +422,8 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     /// `S`.
     ///
     /// # Hazards prevented
-    /// H01–H03: `input` and `output` belong to `S` when `body` gets them, and it cannot keep them.
+    /// [H01](cuda_rt_runtime::hazards#h01)–[H03](cuda_rt_runtime::hazards#h03): `input` and
+    /// `output` belong to `S` when `body` gets them, and it cannot keep them.
     pub fn stage<S: NamedStream<Device = D> + 'env>(
         self,
         mut body: impl FnMut(&Stream<S>, &I, &DeviceSlice<T, S>, &mut DeviceSlice<T, S>) -> Result<()>

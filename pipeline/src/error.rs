@@ -134,6 +134,28 @@ impl From<Error> for Cause {
 }
 
 /// A panic that was caught.
+///
+/// ```
+/// use cuda_rt::Device;
+/// use cuda_rt::pipeline::{Cause, Pipeline};
+///
+/// # cuda_rt::streams! { Compute; Download; }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let gpu = Device::open_or_simulate()?;
+/// let failed = Pipeline::new(&gpu, 2)
+///     .generate::<Compute, u32, _>(16, 0..9_u32, |_stream, _item, data| Ok(data.len()))
+///     .download::<Download>()
+///     .sink(|_item, _data| panic!("no such frame"))
+///     .run()
+///     .expect_err("the sink panics");
+/// let Cause::Panicked(panic) = failed.cause else { panic!("another cause") };
+/// assert_eq!(panic.message(), "no such frame");
+/// // `panic.resume()` goes on with it on this thread.
+/// # let resumed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| panic.resume()));
+/// # assert!(resumed.is_err());
+/// # Ok(())
+/// # }
+/// ```
 pub struct Panic {
     message: String,
     /// Never locked. The payload is `Send` only; the `Mutex` makes it `Sync`, as errors should be.
@@ -172,6 +194,32 @@ impl fmt::Debug for Panic {
 /// If several stages failed, this is the failure of the earliest item; for one item, the failure of
 /// its earliest stage. Work on a GPU fails late: the next call reports a kernel that traps, perhaps
 /// on a later item.
+///
+/// ```
+/// use cuda_rt::Device;
+/// use cuda_rt::pipeline::{Cause, Pipeline, StageKind};
+///
+/// # cuda_rt::streams! { Compute; Download; }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let gpu = Device::open_or_simulate()?;
+/// let failed = Pipeline::new(&gpu, 2)
+///     .generate::<Compute, u32, _>(16, 0..9_u32, |stream, item, data| {
+///         stream.fill(data, *item)?;
+///         Ok(data.len())
+///     })
+///     .download::<Download>()
+///     .sink(|item, _data| match item {
+///         5 => Err("the disk is full".into()),
+///         _ => Ok(()),
+///     })
+///     .run()
+///     .expect_err("the sink fails");
+/// assert_eq!((failed.item, failed.finished, failed.stage.kind), (Some(5), 5, StageKind::Sink));
+/// assert!(matches!(&failed.cause, Cause::Host(error) if error.to_string().contains("full")));
+/// println!("{failed}");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PipelineError {

@@ -37,20 +37,78 @@
 //!   generate ─▶ stage … ─▶ consume                        stays on the device
 //! ```
 //!
+//! From the device, to several threads:
+//!
+//! ```
+//! use std::sync::atomic::{AtomicU32, Ordering};
+//!
+//! use cuda_rt::{Device, pipeline::Pipeline};
+//!
+//! # cuda_rt::streams! { Compute; Download; }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let gpu = Device::open_or_simulate()?;
+//! let total = AtomicU32::new(0);
+//! Pipeline::new(&gpu, 4)
+//!     .generate::<Compute, u32, _>(16, 0..10_u32, |stream, item, data| {
+//!         stream.fill(data, *item)?;
+//!         Ok(data.len())
+//!     })
+//!     .download::<Download>()
+//!     .sink_unordered(4, |_item, data| {
+//!         total.fetch_add(data[0], Ordering::Relaxed); // any order gives the same sum
+//!         Ok(())
+//!     })
+//!     .run()?;
+//! assert_eq!(total.into_inner(), 45);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! From a file, whose end the reader finds, to memory that stays on the device:
+//!
+//! ```
+//! use cuda_rt::{Device, pipeline::Pipeline};
+//!
+//! # cuda_rt::streams! { Upload; Compute; }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let gpu = Device::open_or_simulate()?;
+//! let compute = gpu.stream::<Compute>()?;
+//! let mut last = compute.alloc_zeroed::<u16>(2)?;
+//! let mut input = &[1_u8, 2, 3, 4, 5, 6][..];
+//! Pipeline::new(&gpu, 2)
+//!     .reader(2, |pinned: &mut [u8]| {
+//!         // Two bytes at a time, to the end of the file.
+//!         let Some((read, rest)) = input.split_at_checked(2) else { return Ok(None) };
+//!         input = rest;
+//!         pinned.copy_from_slice(read);
+//!         Ok(Some(((), read.len())))
+//!     })
+//!     .upload::<Upload>()
+//!     .stage_into::<Compute, u16>(1, |stream, _item, bytes, words| {
+//!         stream.copy(bytes.cast::<u16>()?, words)?; // two bytes are one word
+//!         Ok(1)
+//!     })
+//!     .consume::<Compute>(|stream, _item, word| stream.copy(word, &mut last[..1]))
+//!     .run()?;
+//! assert_eq!(compute.copy_to_vec(&last)?, [u16::from_le_bytes([5, 6]), 0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What keeps it right
 //!
 //! Every boundary is a [`Ring`] of N slots. A stage fills a slot and sends it on; the next stage
 //! uses the slot and returns it to the ring. Each use waits for the use before it: on the GPU
 //! between streams, and on the host at the two ends.
 //!
-//! - The source fills pinned memory again after its upload. Without the wait, half of the old
-//!   item is uploaded, half of the new (H14).
+//! - The source fills pinned memory again after its upload. Without the wait, half of the old item
+//!   is uploaded, half of the new ([H14](cuda_rt_runtime::hazards#h14)).
 //! - An upload writes device memory again after the kernel that reads it. Without the wait, the
-//!   kernel reads two items (H02).
-//! - A kernel writes its output again after its download. Without the wait, the sink gets
-//!   two items (H02).
-//! - A download writes pinned memory again after the sink, which holds it. Without the wait, a
-//!   file gets two items (H17, H19).
+//!   kernel reads two items ([H02](cuda_rt_runtime::hazards#h02)).
+//! - A kernel writes its output again after its download. Without the wait, the sink gets two items
+//!   ([H02](cuda_rt_runtime::hazards#h02)).
+//! - A download writes pinned memory again after the sink, which holds it. Without the wait, a file
+//!   gets two items ([H17](cuda_rt_runtime::hazards#h17), [H19](cuda_rt_runtime::hazards#h19)).
 //!
 //! # What keeps it busy
 //!

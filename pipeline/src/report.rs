@@ -14,6 +14,33 @@ use super::meter::{SAMPLES, Tally};
 /// simulated device all times are modelled, and [`Display`](fmt::Display) says so; a closure of the
 /// host then costs the time that it passes to
 /// [`Simulator::spend_host_ns`](cuda_rt_runtime::simulator::Simulator::spend_host_ns).
+///
+/// ```
+/// use cuda_rt::{Device, pipeline::Pipeline};
+///
+/// # cuda_rt::streams! { Upload; Compute; Download; }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let gpu = Device::open_or_simulate()?;
+/// let report = Pipeline::new(&gpu, 3)
+///     .source(1 << 16, 0..20_u32, |_item, pinned: &mut [u32]| Ok(pinned.len()))
+///     .upload::<Upload>()
+///     .stage::<Compute>(|stream, _item, input, output| stream.copy(input, output))
+///     .download::<Download>()
+///     .sink(|_item, _data| Ok(()))
+///     .run()?;
+/// println!("{report}"); // all of the following, as a table
+/// assert_eq!((report.items, report.buffers, report.stages.len()), (20, 3, 5));
+/// let slowest = report.bottleneck().expect("the stages were timed");
+/// let (name, busy) = (slowest.stage.kind.name(), slowest.utilisation());
+/// println!("{name}: busy {:.0} % of its time", busy * 100.0);
+/// println!("{:?} instead of {:?}", report.on_device(), report.serial());
+/// println!("overlap {:.2}, efficiency {:.2}", report.overlap(), report.efficiency());
+/// if let Some(more) = report.more_buffers() {
+///     println!("{} buffers would save {:.0} %", more.buffers, more.saved * 100.0);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {

@@ -31,11 +31,14 @@ type Returned<R> = (Slot<R>, u64);
 ///
 /// Counterexample: two pinned buffers are chosen by `index % 2`, and a thread writes them to disk.
 /// When that thread is slow once, the download of item 2 fills the buffer while item 0 is being
-/// written from it, and the file holds parts of both (H17, H19). Here item 2 has no buffer before
-/// item 0's guard is dropped.
+/// written from it, and the file holds parts of both ([H17](cuda_rt_runtime::hazards#h17),
+/// [H19](cuda_rt_runtime::hazards#h19)). Here item 2 has no buffer before item 0's guard is
+/// dropped.
 ///
 /// # Hazards prevented
-/// H17, H19. A leaked guard ([`std::mem::forget`]) only makes the ring smaller by its slot (H22).
+/// [H17](cuda_rt_runtime::hazards#h17), [H19](cuda_rt_runtime::hazards#h19). A leaked guard
+/// ([`std::mem::forget`]) only makes the ring smaller by its slot
+/// ([H22](cuda_rt_runtime::hazards#h22)).
 ///
 /// ```
 /// use cuda_rt::{Device, Handoff, pipeline::Ring};
@@ -129,6 +132,25 @@ where
 ///
 /// Dropping the guard returns the slot to the ring, without waiting for pending work. The next use
 /// of the slot waits for that work.
+///
+/// ```
+/// # cuda_rt::streams! { Upload; }
+/// use cuda_rt::Handoff;
+/// use cuda_rt::pipeline::Ring;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let upload = gpu.stream::<Upload>()?;
+/// let ring = Ring::new(&gpu, vec![Handoff::ready(gpu.pinned::<u32>(4)?)]);
+/// let mut device = upload.alloc_zeroed::<u32>(4)?;
+/// for item in 0..3 {
+///     let mut slot = ring.take();
+///     slot.host(|pinned| pinned.fill(item))?; // waits for the slot's last upload
+///     slot.on(&upload, |pinned| upload.copy_to_device(pinned, &mut device))??;
+///     assert!(ring.try_take().is_none()); // the only slot is in use
+/// }
+/// assert_eq!((ring.slots(), upload.copy_to_vec(&device)?), (1, vec![2; 4]));
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[must_use = "dropping a slot guard returns its slot to the ring"]
 pub struct SlotGuard<R: Bundle> {
     /// `None` while the guard is being dropped.

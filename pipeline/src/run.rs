@@ -22,6 +22,33 @@ use cuda_rt_runtime::{Live, StreamTag};
 ///
 /// The source takes no further item. Items that have begun go through all stages, so no item is
 /// lost, and the pipeline returns its report.
+///
+/// ```
+/// use cuda_rt::{Device, pipeline::{Cancel, Pipeline}};
+///
+/// # cuda_rt::streams! { Compute; Download; }
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let gpu = Device::open_or_simulate()?;
+/// let cancel = Cancel::new();
+/// let report = Pipeline::new(&gpu, 2)
+///     .cancel_with(&cancel)
+///     .generate::<Compute, u32, _>(16, 0.., |stream, item, data| {
+///         stream.fill(data, *item)?;
+///         Ok(data.len())
+///     })
+///     .download::<Download>()
+///     .sink(|item, _data| {
+///         if item == 3 {
+///             cancel.cancel(); // without it the items would never end
+///         }
+///         Ok(())
+///     })
+///     .run()?;
+/// assert!(cancel.is_cancelled() && report.cancelled);
+/// assert!(report.items >= 4); // what had begun was finished
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 

@@ -98,5 +98,7 @@ pub mod __private {
 pub use bytemuck;
 #[cfg(feature = "macros")]
 pub use cuda_rt_macros::{Bundle, HostElement as Element};
+#[doc(inline)]
+pub use device_std::hazards;
 #[cfg(feature = "rustacuda")]
 pub use device_std::{AnyBits, DeviceCopied};

@@ -99,6 +99,27 @@ impl Default for Model {
 /// let driver = SimDriver::new(SimConfig::new().seed(7).order(Order::Lazy).memory_bytes(1 << 20));
 /// assert_eq!(driver.config().seed, 7);
 /// ```
+///
+/// ```
+/// use cuda_rt_checker::Check;
+/// use cuda_rt_driver::Tools;
+/// use cuda_rt_simulator::{Model, Order, SimConfig, SimDriver};
+///
+/// // A small and slow device, on which races are noted and not denied.
+/// let model = Model { to_device_gb_per_s: 12.0, ..Model::default() };
+/// let config = SimConfig::new()
+///     .name("half a GPU")
+///     .model(model)
+///     .kernel_ns_per_thread("image::blur", 0.5)
+///     .order(Order::Lazy)
+///     .most_pending(64)
+///     .check(Check::Record)
+///     .peer_access(false)
+///     .managed_memory(false);
+/// let driver = SimDriver::new(config);
+/// assert_eq!(driver.config().name, "half a GPU");
+/// assert!(driver.races().is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SimConfig {

@@ -25,6 +25,48 @@ use cuda_rt_driver::{ErrorCode, RawStream};
 /// work, except [`run_pending`](Self::run_pending) and [`run_stream`](Self::run_stream). These two
 /// wait for host functions, unless a host function calls them. Inside a simulated kernel they
 /// panic. If a panic has lost the host's devices, they find nothing.
+///
+/// ```
+/// use cuda_rt_driver::{Copies, Engine, ErrorCode, Memory, Streams};
+/// use cuda_rt_simulator::{Call, Order, SimConfig, SimDriver, Simulator};
+///
+/// let driver = SimDriver::new(SimConfig::new().seed(7).order(Order::Lazy));
+/// let simulator = Simulator::of(&*driver).expect("it is simulated");
+/// assert_eq!((simulator.seed(), simulator.config().order), (7, Order::Lazy));
+///
+/// simulator.record_spans(true);
+/// let stream = driver.create_stream(0)?;
+/// // SAFETY: the stream is live.
+/// let data = unsafe { driver.alloc(4096, stream) }?;
+/// // SAFETY: the memory is live, and used on this stream only.
+/// unsafe { driver.fill(data, &[1], 4096, stream) }?;
+/// assert!(simulator.counters().operations_pending > 0); // nobody has waited yet
+/// simulator.run_stream(stream); // this stream's work, and all that it waits for
+/// simulator.run_pending(); // all work
+/// assert_eq!(simulator.counters().operations_pending, 0);
+/// assert_eq!(simulator.counters().calls(Call::Alloc), 1);
+/// println!("calls of {}: {}", Call::Alloc.name(), simulator.counters().calls(Call::Alloc));
+///
+/// // Times are modelled: of the device's engines, and of the calling thread.
+/// let spans = simulator.take_spans();
+/// assert_eq!(spans.iter().map(|span| span.bytes).sum::<u64>(), 4096);
+/// assert!(simulator.take_waits().is_empty());
+/// assert!(simulator.busy_ns(Engine::Compute) > 0);
+/// let before = simulator.host_now_ns();
+/// simulator.spend_host_ns(500); // the program computes meanwhile
+/// assert_eq!(simulator.host_now_ns() - before, 500);
+///
+/// // The second allocation from now on would fail.
+/// simulator.fail_nth(Call::Alloc, 2, ErrorCode::OUT_OF_MEMORY);
+/// simulator.clear_faults();
+/// assert_eq!(simulator.pending_faults(), 0);
+///
+/// // A second device of the same host, with the same order and the same checker.
+/// let peer = simulator.another();
+/// assert!(simulator.races().is_empty());
+/// println!("{}: the checker keeps {:?}", peer.config().name, simulator.checker_footprint());
+/// # Ok::<(), cuda_rt_driver::DriverError>(())
+/// ```
 #[derive(Clone)]
 pub struct Simulator(pub(super) Arc<Core>, pub(super) usize);
 

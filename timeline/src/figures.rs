@@ -37,6 +37,37 @@ pub struct RowFigures {
 }
 
 /// Figures of a [`Timeline`]. The device's figures leave out the host's spans.
+///
+/// ```
+/// use cuda_rt_timeline::{Engine, Kind, Row, Source, Span, Timeline};
+///
+/// let span = |kind, row, start_ns, end_ns| Span {
+///     kind,
+///     label: kind.name().into(),
+///     row,
+///     start_ns,
+///     end_ns,
+///     bytes: 1000,
+///     waits_for: None,
+/// };
+/// let rows = ["Upload", "Compute"].map(|name| Row { name: name.to_owned(), is_host: false });
+/// let timeline = Timeline::new("a device", Source::Model, rows.to_vec(), vec![
+///     span(Kind::CopyToDevice, 0, 0, 400),
+///     span(Kind::CopyToDevice, 0, 400, 800),
+///     span(Kind::Kernel, 1, 500, 1000),
+/// ]);
+/// let figures = timeline.figures();
+/// assert_eq!((figures.wall_ns, figures.serial_ns), (1000, 1300));
+/// assert!((figures.overlap_ratio().expect("there is work") - 3.0 / 13.0).abs() < 1e-9);
+///
+/// let bound = figures.bound().expect("there is work");
+/// assert_eq!((bound.engine, bound.busy_ns, bound.bytes), (Engine::ToDevice, 800, 2000));
+/// assert_eq!(bound.steady_utilisation(), Some(1.0)); // never idle between its copies
+/// assert_eq!(figures.efficiency(), Some(0.8));
+/// assert_eq!(figures.utilisation(Engine::Compute), Some(0.5));
+/// assert_eq!(figures.row_utilisation(&figures.rows[1]), Some(0.5));
+/// println!("{figures}");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
     /// The source of the times.

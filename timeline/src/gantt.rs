@@ -9,6 +9,27 @@ use cuda_rt_driver::Kind;
 /// A timeline as text of a given width, with one line for each row. Each character stands for a
 /// slice of time; its height is the share of the slice for which the row had work. Print it with
 /// `{}`.
+///
+/// ```
+/// use cuda_rt_timeline::{Kind, Row, Source, Span, Timeline};
+///
+/// let rows = vec![Row { name: "Compute".to_owned(), is_host: false }];
+/// let kernel = Span {
+///     kind: Kind::Kernel,
+///     label: "image::blur".into(),
+///     row: 0,
+///     start_ns: 0,
+///     end_ns: 250,
+///     bytes: 0,
+///     waits_for: None,
+/// };
+/// assert_eq!((kernel.short_label(), kernel.duration_ns()), ("blur", 250));
+/// let timeline = Timeline::new("a device", Source::Model, rows, vec![kernel]);
+/// let chart = timeline.gantt(60).ascii(true).to_string();
+/// assert!(chart.is_ascii() && chart.contains("Compute"), "{chart}");
+/// assert!(chart.contains("modelled"), "{chart}");
+/// assert_eq!(Source::Model.describe(), "times are MODELLED, not measured");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Gantt<'a> {
     timeline: &'a Timeline,

@@ -97,6 +97,57 @@ impl Source {
 }
 
 /// Spans in rows: the result of a recording.
+///
+/// The recorder of the typed API makes it. So can any other source of times:
+///
+/// ```
+/// use cuda_rt_timeline::{Engine, Kind, Row, Source, Span, Timeline};
+///
+/// let row = |name: &str, is_host| Row { name: name.to_owned(), is_host };
+/// let rows = vec![row("Upload", false), row("Compute", false), row("main", true)];
+/// let span = |kind, row, start_ns, end_ns| Span {
+///     kind,
+///     label: kind.name().into(),
+///     row,
+///     start_ns,
+///     end_ns,
+///     bytes: 0,
+///     waits_for: (kind == Kind::Wait).then_some(0),
+/// };
+/// let timeline = Timeline::new("a device", Source::Events, rows, vec![
+///     span(Kind::CopyToDevice, 0, 0, 400_000),
+///     span(Kind::CopyToDevice, 0, 400_000, 800_000),
+///     span(Kind::Wait, 1, 0, 400_000),
+///     span(Kind::Kernel, 1, 400_000, 700_000),
+///     span(Kind::Wait, 1, 700_000, 800_000),
+///     span(Kind::Kernel, 1, 800_000, 1_100_000),
+///     span(Kind::Stage, 2, 0, 900_000),
+/// ]);
+/// assert_eq!((timeline.device(), timeline.source()), ("a device", Source::Events));
+/// assert_eq!((timeline.rows().len(), timeline.spans().len()), (3, 7));
+/// assert_eq!((timeline.extent_ns(), timeline.missing()), (0..1_100_000, 0));
+/// assert_eq!(timeline.row_spans(1).len(), 4);
+/// assert_eq!(timeline.totals(Kind::Kernel), [("kernel", 2, 600_000)]);
+///
+/// // A chart for a terminal, and files for a browser and for https://ui.perfetto.dev.
+/// println!("{}", timeline.gantt(80));
+/// let (mut svg, mut trace) = (Vec::new(), Vec::new());
+/// timeline.write_svg(&mut svg)?;
+/// timeline.write_trace(&mut trace)?;
+/// assert!(svg.starts_with(b"<svg") && !trace.is_empty());
+///
+/// // Why a stream stood still.
+/// let gaps = timeline.gaps();
+/// assert_eq!(gaps[0].duration_ns(), 100_000);
+/// println!("{}", timeline.explain(&gaps[0]));
+///
+/// // The steady state: without the first upload, in which nothing overlaps.
+/// let steady = timeline.active_ns(Engine::Compute).expect("there are kernels");
+/// assert_eq!(steady, 400_000..1_100_000);
+/// assert_eq!(timeline.window(steady).figures().wall_ns, 700_000);
+/// assert_eq!(timeline.with_missing(3).missing(), 3);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeline {
     device: String,

@@ -3,6 +3,13 @@
 use std::fmt;
 
 /// A time in ns, displayed in a unit that fits its size.
+///
+/// ```
+/// use cuda_rt_timeline::Ns;
+///
+/// assert_eq!(Ns(740).to_string(), "740 ns");
+/// assert_eq!(Ns(1_250_000).to_string(), "1.250 ms");
+/// ```
 #[derive(Clone, Copy)]
 pub struct Ns(pub u64);
 

@@ -19,15 +19,23 @@ use tree::{Case, Tree};
 
 const PAGE: &str = "docs/hazards.md";
 
-/// Prints the table, and writes it and the page of messages if they are complete.
+/// The module whose headings are the targets of links in the documentation of items. It is in the
+/// lowest crate whose documentation names hazards.
+const MODULE: &str = "device-std/src/hazards.rs";
+
+/// Prints the table, and writes it, the module of hazards and the page of messages if they are
+/// complete.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     fs::write(root().join(PAGE), complete_page()?)?;
+    fs::write(root().join(MODULE), page::module(&list()?))?;
     Ok(fs::write(root().join(messages::PAGE), messages::page(root())?)?)
 }
 
-/// Prints the table, and compares it and the page of messages with the committed pages.
+/// Prints the table, and compares it, the module of hazards and the page of messages with the
+/// committed files.
 pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     compare(PAGE, &complete_page()?)?;
+    compare(MODULE, &page::module(&list()?))?;
     compare(messages::PAGE, &messages::page(root())?)
 }
 
@@ -59,8 +67,17 @@ pub(crate) fn check_programs(arguments: &[&str]) -> Result<(), Box<dyn Error>> {
     }
 }
 
+/// The numbers of all hazards: `H01` and so on.
+pub(crate) fn numbers() -> Result<Vec<String>, Box<dyn Error>> {
+    Ok(list()?.into_iter().map(|hazard| hazard.number).collect())
+}
+
+fn list() -> Result<Vec<Hazard>, Box<dyn Error>> {
+    Ok(parse(&fs::read_to_string(root().join("ui-tests/hazards.txt"))?)?)
+}
+
 fn complete_page() -> Result<String, Box<dyn Error>> {
-    let hazards = parse(&fs::read_to_string(root().join("ui-tests/hazards.txt"))?)?;
+    let hazards = list()?;
     let tree = Tree::read(root())?;
     print!("{}", page::text(&hazards, &tree));
     let problems = problems(&hazards, &tree);
@@ -345,6 +362,9 @@ mod tests {
         ] {
             assert!(page.contains(part), "{part}\n{page}");
         }
+        let module = page::module(&hazards);
+        let part = "//!\n//! # Streams\n//!\n//! ## H01\n//!\n//! Read: does not compile.\n";
+        assert!(module.contains(part), "{module}");
         assert!(page::text(&hazards, &tree).contains("not there yet: 1 (H03)"));
     }
 }

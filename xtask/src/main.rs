@@ -37,6 +37,8 @@ cargo xtask <task>
                            run the hazard programs of FILE, one JSON object a line, through the checker; print each
                            verdict, and fail if one differs from the verdict in the file
   tidy --check             see that files are short, lines are wrapped, and links and names of files in documents resolve
+  pages --check            see that the page of each public item has an example that runs, and that numbers of hazards
+                           are links on it; needs nightly
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
   invariants --check       see that each invariant, obligation and document that a comment cites exists once, and that
                            each test that a document names exists
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),
         ["tidy", "--check"] => tidy::check(),
+        ["pages", "--check"] => surface::pages::check(),
         ["platforms"] => platforms::run(),
         ["invariants", "--check"] => invariants::check(),
         ["ptx"] => ptx::write(),

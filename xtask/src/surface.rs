@@ -14,6 +14,7 @@
 
 mod entries;
 mod guards;
+pub(crate) mod pages;
 mod reach;
 mod reached;
 mod rustdoc;

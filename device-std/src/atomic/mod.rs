@@ -37,13 +37,56 @@ pub use token::ThreadToken;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (threads that write one element race, or diverge at a barrier because of
-/// a value that differs).
+/// [H32](crate::hazards#h32) (threads that write one element race, or diverge at a barrier because
+/// of a value that differs).
 ///
 /// # Invariants
 /// - ATOMIC-1. `ptr` is valid for reads and writes of `len` elements, aligned to their size, and
 ///   only this launch uses them.
 /// - ATOMIC-2. All access is atomic, at a scope that includes every thread with access.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// A histogram of four bins, its extremes, and bits of what was seen.
+/// #[kernel]
+/// fn summarize(i: Index1, input: &[u32], bins: Atomic<u32>, summary: Atomic<u32>) {
+///     let Some(&value) = input.get(i.get()) else { return };
+///     bins.fetch_add(&i, value as usize % bins.len(), 1);
+///     summary.fetch_min(&i, 0, value);
+///     summary.fetch_max(&i, 1, value);
+///     summary.fetch_or(&i, 2, 1 << value);
+///     summary.fetch_and(&i, 3, !(1 << value));
+///     summary.fetch_xor(&i, 4, value);
+///     summary.swap(&i, 5, value); // the last thread's, whichever this is
+///     summary.store(&i, 6, 1);
+///     // Any other operation: repeated until no other thread came between.
+///     let mut seen = summary.load(&i, 7);
+///     while let Err(other) = summary.compare_exchange(&i, 7, seen, seen * 2) {
+///         seen = other;
+///     }
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let input = compute.alloc_from_slice(&[3_u32, 1, 6, 1, 9])?;
+/// let mut bins = compute.alloc_zeroed::<u32>(4)?;
+/// let mut summary = compute.alloc_from_slice(&[u32::MAX, 0, 0, u32::MAX, 0, 0, 0, 1])?;
+/// summarize(&compute, cuda_rt::Grid1::covering(5), &input, &mut bins, &mut summary)?;
+/// assert_eq!(compute.copy_to_vec(&bins)?, [0, 3, 1, 1]);
+/// let summary = compute.copy_to_vec(&summary)?;
+/// assert_eq!(summary[..5], [1, 9, 0b10_0100_1010, !0b10_0100_1010, 3 ^ 6 ^ 9]);
+/// assert_eq!((summary[6], summary[7]), (1, 32));
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Atomic<'a, T> {
     ptr: *mut T,
@@ -52,6 +95,44 @@ pub struct Atomic<'a, T> {
 }
 
 /// An [`Atomic`] output at another scope.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// #[kernel(block = 64)]
+/// fn count(mut block: Block, counts: Atomic<u32>) {
+///     let own = block.x();
+///     // SAFETY: each block uses the element of its own number only.
+///     let counts = unsafe { counts.block() };
+///     block.threads(|thread| {
+///         counts.fetch_add(thread, own, 1); // atomic among the threads of the block
+///     });
+/// }
+///
+/// #[kernel]
+/// fn stamp(i: Index1, last: Atomic<u32>) {
+///     // SAFETY: the launch below passes memory of this GPU.
+///     let last = unsafe { last.system() };
+///     last.store(&i, 0, 7); // atomic among all GPUs and the host
+///     assert_eq!(last.load(&i, 0), 7);
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let mut counts = compute.alloc_zeroed::<u32>(3)?;
+/// count(&compute, cuda_rt::Grid1::blocks(2), &mut counts)?;
+/// stamp(&compute, cuda_rt::Grid1::covering(5), &mut counts[2..])?;
+/// assert_eq!(compute.copy_to_vec(&counts)?, [64, 64, 7]);
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct AtomicAt<'a, T, S> {
     ptr: *mut T,

@@ -73,6 +73,15 @@ impl Scope for SystemScope {}
 ///     fence::device();
 ///     flags.store(&i, i.get(), 1);
 /// }
+///
+/// /// Where both threads are of one block, and where the host reads the flag.
+/// fn publish_near_and_far(i: Index1, values: Atomic<u32>, flags: Atomic<u32>) {
+///     values.store(&i, i.get(), 7);
+///     fence::block();
+///     flags.store(&i, 0, 1);
+///     fence::system();
+///     flags.store(&i, 1, 1);
+/// }
 /// ```
 pub mod fence {
     macro_rules! fences {

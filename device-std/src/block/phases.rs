@@ -22,13 +22,74 @@ use crate::extent::Extent;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (threads diverge at a barrier).
+/// [H32](crate::hazards#h32) (threads diverge at a barrier).
 ///
 /// # Invariants
 /// - BLOCK-1. Each block of the launch has one value. The fields are the launch's own: it has
 ///   `size` threads in each block.
 /// - BLOCK-2. Every thread of the block runs the block-level code with equal values, so every
 ///   thread meets every barrier.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// use device_std::{Max, Sum};
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// Sums of a block, of a warp and up to a lane; votes; values of other lanes.
+/// #[kernel(block = 64)]
+/// fn survey(
+///     mut block: Block,
+///     mut scratch: BlockUninit<u32, 4>,
+///     input: &[u32],
+///     output: PerThread<[u32; 4]>,
+///     mut of_block: PerBlock<[u32; 4]>,
+/// ) {
+///     // A phase without a barrier: each thread computes a value of its own.
+///     let value = block.map(|lane| input[lane.position()]);
+///
+///     // Phases in which the block's threads work together; all get the same result.
+///     let sum = block.reduce::<Sum, _, 4>(&mut scratch, &value);
+///     let (before, total) = block.exclusive_scan::<Sum, _, 4>(&mut scratch, &value);
+///     let (up_to, _) = block.inclusive_scan::<Sum, _, 4>(&mut scratch, &value);
+///     let odd = block.count(|thread| value.get(thread) % 2 == 1);
+///     let small = block.all(|thread| value.get(thread) < 100) && !block.any(|_thread| false);
+///
+///     // Between the lanes of a warp.
+///     let of_warp = block.warp_reduce::<Max, _>(&value);
+///     let next = block.shuffle_down(&value, 1);
+///     let first = block.shuffle_from(&value, 0);
+///     let mut result = block.map(|lane| [before.get(lane), up_to.get(lane), 0, 0]);
+///     block.update(&mut result, |lane, own| {
+///         own[2] = of_warp.get(lane);
+///         own[3] = next.get(lane) + first.get(lane);
+///     });
+///     block.threads(|thread| {
+///         if let Some(index) = thread.index_in_launch() {
+///             output.set(index, result.get(thread));
+///         }
+///     });
+///     assert_eq!(sum, total);
+///     let words = [sum, odd as u32, u32::from(small), block.x() as u32];
+///     of_block.set(&block, words);
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let input = compute.alloc_from_slice(&(0..64).collect::<Vec<u32>>())?;
+/// let mut output = compute.alloc_zeroed::<[u32; 4]>(64)?;
+/// let mut of_block = compute.alloc_zeroed::<[u32; 4]>(1)?;
+/// survey(&compute, cuda_rt::Grid1::covering(64), &input, &mut output, &mut of_block)?;
+/// assert_eq!(compute.copy_to_vec(&of_block)?, [[2016, 32, 1, 0]]);
+/// assert_eq!(compute.copy_to_vec(&output)?[40], [780, 820, 63, 41 + 32]);
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Block<'k, D: Dimensions = OneD> {
     at: [u32; 2],
@@ -39,6 +100,35 @@ pub struct Block<'k, D: Dimensions = OneD> {
 }
 
 /// A block of threads in two dimensions.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// The size of each block, and of the launch in blocks.
+/// #[kernel(block = (16, 4))]
+/// fn sizes(block: Block2, mut output: PerBlock<[u32; 4]>) {
+///     assert_eq!(block.size(), block.size_x() * block.size_y());
+///     assert!(block.x() < block.blocks_x() && block.y() < block.blocks_y());
+///     let size = [block.size_x() as u32, block.size_y() as u32];
+///     let blocks = [block.blocks_x() as u32, block.blocks_y() as u32];
+///     output.set(&block, [size[0], size[1], blocks[0], blocks[1]]);
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let mut output = compute.alloc_zeroed::<[u32; 4]>(2 * 3)?;
+/// sizes(&compute, cuda_rt::Grid2::covering(32, 12), &mut output)?;
+/// assert_eq!(compute.copy_to_vec(&output)?, [[16, 4, 2, 3]; 6]);
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 pub type Block2<'k> = Block<'k, TwoD>;
 
 impl<'k, D: Dimensions> Block<'k, D> {

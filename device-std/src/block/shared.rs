@@ -33,7 +33,7 @@ use crate::rt::MAX_SHARED_BYTES;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (a thread reads shared memory that another thread writes, or that
+/// [H32](crate::hazards#h32) (a thread reads shared memory that another thread writes, or that
 /// nobody wrote).
 ///
 /// # Invariants
@@ -52,6 +52,53 @@ pub struct BlockUninit<'k, T, const N: usize> {
 
 /// `N` elements of a block's shared memory. In one phase, either all threads read all elements, or
 /// each thread changes its own element, or all threads change elements atomically.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// Reverses the elements of each block, and adds the block's first one.
+/// #[kernel(block = 32)]
+/// fn reverse(
+///     mut block: Block,
+///     tile: BlockUninit<u32, 32>,
+///     input: &[u32],
+///     output: PerThread<u32>,
+/// ) {
+///     // `init` gives each element to one thread, and ends with a barrier.
+///     let mut tile = tile.init(&mut block, |thread, _at| input[thread.position()]);
+///     let first = block.broadcast(&tile, 0);
+///     let each = tile.each_mut(); // each thread's own element, in place
+///     block.threads(|thread| {
+///         if let Some(own) = each.get(thread) {
+///             each.set(thread, own + first);
+///         }
+///     });
+///     let view = tile.view(); // all elements, for reading
+///     block.threads(|thread| {
+///         let other = view.slice(thread)[31 - thread.index()];
+///         if let Some(index) = thread.index_in_launch() {
+///             output.set(index, other);
+///         }
+///     });
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let input = compute.alloc_from_slice(&(10..74).collect::<Vec<u32>>())?;
+/// let mut output = compute.alloc_zeroed::<u32>(64)?;
+/// reverse(&compute, cuda_rt::Grid1::covering(64), &input, &mut output)?;
+/// let output = compute.copy_to_vec(&output)?;
+/// assert_eq!((output[0], output[31], output[32]), (41 + 10, 10 + 10, 73 + 42));
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct BlockShared<'k, T, const N: usize> {
     ptr: *mut T,
@@ -75,6 +122,51 @@ pub struct View<'a, T> {
 }
 
 /// Shared memory that every thread may change by relaxed atomic read-modify-writes.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// Counts the values of each block in shared memory, and adds the counts to the launch's.
+/// #[kernel(block = 64)]
+/// fn histogram(
+///     mut block: Block,
+///     shared: BlockUninit<u32, 5>,
+///     input: &[u32],
+///     counts: Atomic<u32>,
+/// ) {
+///     let mut shared = shared.init(&mut block, |_thread, _at| 0);
+///     let bins = shared.atomic();
+///     block.threads(|thread| {
+///         if let Some(&value) = input.get(thread.position()) {
+///             bins.fetch_add(thread, value as usize % 4, 1);
+///             bins.fetch_max(thread, 4, value); // of the block
+///             assert!(bins.load(thread, 4) >= value);
+///         }
+///     });
+///     let bins = shared.view();
+///     block.threads(|thread| {
+///         if let Some(count) = bins.slice(thread).get(thread.index()) {
+///             counts.fetch_add(thread, thread.index(), *count);
+///         }
+///     });
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let input = compute.alloc_from_slice(&[1_u32; 100])?;
+/// let mut counts = compute.alloc_zeroed::<u32>(5)?;
+/// histogram(&compute, cuda_rt::Grid1::covering(100), &input, &mut counts)?;
+/// assert_eq!(compute.copy_to_vec(&counts)?, [0, 100, 0, 0, 2]);
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct SharedAtomic<'a, T> {
     ptr: *mut T,
@@ -295,6 +387,54 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
     ///
     /// # Panics
     /// If `mid` lies beyond the end.
+    ///
+    /// ```standalone_crate
+    /// use device_std::prelude::*;
+    /// # device_std::kernel_module!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+    /// # ));
+    /// # cuda_rt::streams! { pub Compute; }
+    ///
+    /// /// The maximum of each block, by halves: each round compares two parts of one array.
+    /// #[kernel(block = 64)]
+    /// fn maxima(
+    ///     mut block: Block,
+    ///     warps: BlockUninit<u32, 2>,
+    ///     tile: BlockUninit<u32, 64>,
+    ///     input: &[u32],
+    ///     mut output: PerBlock<[u32; 2]>,
+    /// ) {
+    ///     let firsts = warps.init_per_warp(&mut block, |thread| input[thread.position()]);
+    ///     let second = block.broadcast(&firsts, 1); // the first value of the second warp
+    ///     let mut tile = tile.init(&mut block, |_thread, _at| 0);
+    ///     tile.write(&mut block, |thread, _at| input[thread.position()]);
+    ///     let mut half = 32;
+    ///     while half > 0 {
+    ///         let (own, other) = tile.split_at_mut(half);
+    ///         block.threads(|thread| {
+    ///             if let (Some(left), true) = (own.get(thread), thread.index() < half) {
+    ///                 own.set(thread, left.max(other.slice(thread)[thread.index()]));
+    ///             }
+    ///         });
+    ///         half /= 2;
+    ///     }
+    ///     let max = block.broadcast(&tile, 0);
+    ///     output.set(&block, [max, second]);
+    /// }
+    ///
+    /// # fn main() -> cuda_rt::Result<()> {
+    /// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+    /// # let compute = gpu.stream::<Compute<_>>()?;
+    /// let input: Vec<u32> = (0..64).map(|at| at * 37 % 64).collect();
+    /// let input = compute.alloc_from_slice(&input)?;
+    /// let mut output = compute.alloc_zeroed::<[u32; 2]>(1)?;
+    /// maxima(&compute, cuda_rt::Grid1::covering(64), &input, &mut output)?;
+    /// assert_eq!(compute.copy_to_vec(&output)?, [[63, 32 * 37 % 64]]);
+    /// # Ok(())
+    /// # })?
+    /// # }
+    /// ```
     #[inline(always)]
     pub fn split_at_mut(&mut self, mid: usize) -> (EachMut<'_, T>, View<'_, T>) {
         assert!(mid <= N, "the middle lies beyond the end of shared memory");

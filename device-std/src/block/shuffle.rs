@@ -154,6 +154,60 @@ impl<D: Dimensions> Block<'_, D> {
     ///
     /// # Panics
     /// If the block is not made of whole warps.
+    ///
+    /// ```standalone_crate
+    /// use device_std::prelude::*;
+    /// use device_std::Sum;
+    /// # device_std::kernel_module!(concat!(
+    /// #     env!("CARGO_MANIFEST_DIR"),
+    /// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+    /// # ));
+    /// # cuda_rt::streams! { pub Compute; }
+    ///
+    /// /// Values of other lanes of the warp, and what holds for all of them.
+    /// #[kernel(block = 64)]
+    /// fn exchange(mut block: Block, input: &[u32], output: PerThread<[u32; 4]>) {
+    ///     let value = block.map(|lane| input[lane.position()]);
+    ///     let before = block.shuffle_up(&value, 1); // of the lane before; the first has its own
+    ///     let partner = block.shuffle_xor(&value, 1); // pairs change places
+    ///     let from = block.map(|lane| (31 - lane.lane()) as u32);
+    ///     let mirrored = block.shuffle(&value, &from);
+    ///
+    ///     let odd = block.ballot(|lane| value.get(lane) % 2 == 1); // a bit for each lane
+    ///     let any = block.warp_any(|lane| value.get(lane) > 40);
+    ///     let all = block.warp_all(|lane| value.get(lane) < 64);
+    ///     let parity = block.map(|lane| value.get(lane) % 2);
+    ///     let same = block.warp_match(&parity); // the lanes with this lane's value
+    ///     let up_to = block.warp_inclusive_scan::<Sum, _>(&value);
+    ///     let below = block.warp_exclusive_scan::<Sum, _>(&value);
+    ///
+    ///     let mut result = block.map_shared(|thread| {
+    ///         let votes = u32::from(any.get(thread)) + 2 * u32::from(all.get(thread));
+    ///         [before.get(thread), partner.get(thread), mirrored.get(thread), votes]
+    ///     });
+    ///     block.threads_with(&mut result, |thread, own| {
+    ///         assert_eq!(up_to.get(thread) - below.get(thread), value.get(thread));
+    ///         let odd = odd.get(thread);
+    ///         assert!(same.get(thread) == odd || same.get(thread) == !odd);
+    ///         if let Some(index) = thread.index_in_launch() {
+    ///             output.set(index, *own);
+    ///         }
+    ///     });
+    /// }
+    ///
+    /// # fn main() -> cuda_rt::Result<()> {
+    /// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+    /// # let compute = gpu.stream::<Compute<_>>()?;
+    /// let input = compute.alloc_from_slice(&(0..64).collect::<Vec<u32>>())?;
+    /// let mut output = compute.alloc_zeroed::<[u32; 4]>(64)?;
+    /// exchange(&compute, cuda_rt::Grid1::covering(64), &input, &mut output)?;
+    /// let output = compute.copy_to_vec(&output)?;
+    /// assert_eq!(output[5], [4, 4, 26, 2]);
+    /// assert_eq!(output[32], [32, 33, 63, 3]); // the second warp
+    /// # Ok(())
+    /// # })?
+    /// # }
+    /// ```
     #[inline(always)]
     pub fn shuffle<T: ShuffleElement>(&mut self, value: &Private<T>, from: &Private<u32>) -> Private<T> {
         self.assert_whole_warps();

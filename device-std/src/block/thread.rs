@@ -86,6 +86,43 @@ pub(super) type Brand<'k, D> = PhantomData<(fn(&'k ()) -> &'k (), *const (), D)>
 ///
 /// Only the closures of a phase get one, by reference. It is not `Clone`, so it never reaches
 /// block-level code.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// The place of each thread: in its block, in its warp, and in the launch.
+/// #[kernel(block = (8, 8))]
+/// fn places(mut block: Block2, output: PerThread<[u32; 4]>) {
+///     let place = block.map(|lane| {
+///         assert_eq!(lane.index(), lane.y() * 8 + lane.x());
+///         let (column, row) = lane.position();
+///         [lane.warp() as u32, lane.lane() as u32, column as u32, row as u32]
+///     });
+///     block.threads(|thread| {
+///         // None for threads outside of the grid, which blocks fill up.
+///         if let Some(index) = thread.index_in_launch() {
+///             output.set(index, place.get(thread));
+///         }
+///     });
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let mut output = compute.alloc_zeroed::<[u32; 4]>(10 * 9)?;
+/// places(&compute, cuda_rt::Grid2::covering(10, 9), &mut output)?;
+/// let output = compute.copy_to_vec(&output)?;
+/// assert_eq!(output[5 * 10 + 3], [1, 11, 3, 5]); // x = 3, y = 5 of the first block
+/// assert_eq!(output[8 * 10 + 9], [0, 1, 9, 8]); // x = 1, y = 0 of the last block
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Lane<'k, D: Dimensions = OneD> {
     pub(super) local: [u32; 2],

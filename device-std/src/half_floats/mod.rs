@@ -230,9 +230,33 @@ const MINUS_ZERO: bf16 = bf16::NEG_ZERO;
 pairs! {
     /// Two `half::f16`. The hardware adds, subtracts or multiplies both in one instruction
     /// (`add.rn.f16x2`).
+    ///
+    /// ```
+    /// # #[cfg(feature = "half")] {
+    /// use device_std::F16x2;
+    /// use half::f16;
+    ///
+    /// let [one, two] = [1.0, 2.0].map(f16::from_f32);
+    /// let pair = F16x2::new(one, two) + F16x2::splat(one);
+    /// assert_eq!([pair.low(), pair.high()], [2.0, 3.0].map(f16::from_f32));
+    /// assert_eq!(pair.mul_add(pair, pair).high(), f16::from_f32(12.0));
+    /// # }
+    /// ```
     F16x2 of f16, "f16x2", "fma.rn.f16x2", |a, b| f16x2_add(a, b), f16x2_sub(a, b), f16x2_mul(a, b);
     /// Two `half::bf16`. The hardware multiplies and adds both in one instruction
     /// (`fma.rn.bf16x2`). sm_80 has no other instruction for them, so sums and products use it too.
+    ///
+    /// ```
+    /// # #[cfg(feature = "half")] {
+    /// use device_std::Bf16x2;
+    /// use half::bf16;
+    ///
+    /// let [one, two] = [1.0, 2.0].map(bf16::from_f32);
+    /// let pair = Bf16x2::new(one, two) * Bf16x2::splat(two);
+    /// assert_eq!([pair.low(), pair.high()], [2.0, 4.0].map(bf16::from_f32));
+    /// assert_eq!(pair.mul_add(pair, pair).low(), bf16::from_f32(6.0));
+    /// # }
+    /// ```
     Bf16x2 of bf16, "bf16x2", "fma.rn.bf16x2",
         |a, b| a.mul_add(Bf16x2::splat(ONE), b),
         b.mul_add(Bf16x2::splat(MINUS_ONE), a),

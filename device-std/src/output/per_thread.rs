@@ -19,13 +19,47 @@ use crate::index::{Index, PlaneIndex};
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (two threads write one element), H29 (an input is also an output).
+/// [H32](crate::hazards#h32) (two threads write one element), [H29](crate::hazards#h29) (an input
+/// is also an output).
 ///
 /// # Invariants
 /// - PER-THREAD-1. `ptr` is valid for reads and writes of `len` elements, and only this launch uses
 ///   them.
 /// - PER-THREAD-2. Distinct threads have distinct positions (INDEX-1, INDEX-2), so no two threads
 ///   reach one element.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// Each thread reads and writes its own element, of each output.
+/// #[kernel]
+/// fn accumulate(i: Index1, input: &[u32], mut sum: PerThread<u32>, last: PerThread<u32>) {
+///     last.set(i, input[i.get()]); // does nothing past the end
+///     assert_eq!(sum.len(), last.len());
+///     if let (Some(sum), Some(last)) = (sum.get_mut(i), last.get(i)) {
+///         *sum += last;
+///     }
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let (mut sum, mut last) = (compute.alloc_zeroed::<u32>(3)?, compute.alloc_zeroed::<u32>(3)?);
+/// for input in [[1, 2, 3], [10, 20, 30]] {
+///     let input = compute.alloc_from_slice(&input)?;
+///     accumulate(&compute, cuda_rt::Grid1::covering(3), &input, &mut sum, &mut last)?;
+/// }
+/// assert_eq!(compute.copy_to_vec(&sum)?, [11, 22, 33]);
+/// assert_eq!(compute.copy_to_vec(&last)?, [10, 20, 30]);
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct PerThread<'a, T> {
     ptr: *mut T,
@@ -128,7 +162,7 @@ impl<'a, T: Element> PerThread<'a, T> {
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (two threads write one element).
+/// [H32](crate::hazards#h32) (two threads write one element).
 #[derive(Debug)]
 pub struct PerThreadColumn<'a, T, const ROWS: usize> {
     elements: PerThread<'a, T>,

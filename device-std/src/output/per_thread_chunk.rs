@@ -20,13 +20,40 @@ use crate::index::Index;
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (two threads write one element).
+/// [H32](crate::hazards#h32) (two threads write one element).
 ///
 /// # Invariants
 /// - PER-THREAD-CHUNK-1. `ptr` is valid for reads and writes of `len` elements, and only this
 ///   launch uses them.
 /// - PER-THREAD-CHUNK-2. Distinct threads have distinct positions (INDEX-1, INDEX-2), so no two
 ///   threads reach one element.
+///
+/// ```standalone_crate
+/// use device_std::prelude::*;
+/// # device_std::kernel_module!(concat!(
+/// #     env!("CARGO_MANIFEST_DIR"),
+/// #     "/../cuda-rt/tests/conformance/kernels.ptx"
+/// # ));
+/// # cuda_rt::streams! { pub Compute; }
+///
+/// /// Doubles four elements a thread, in place. The last chunk may be shorter.
+/// #[kernel]
+/// fn double(i: Index1, data: PerThreadChunk<u32, 4>) {
+///     if i.get() * 4 < data.len() {
+///         data.set(i, data.get_or(i, 0).map(|value| value * 2));
+///     }
+/// }
+///
+/// # fn main() -> cuda_rt::Result<()> {
+/// # cuda_rt::Device::simulated(Default::default(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// let mut data = compute.alloc_from_slice(&[1_u32, 2, 3, 4, 5, 6])?;
+/// double(&compute, cuda_rt::Grid1::covering(2), &mut data)?;
+/// assert_eq!(compute.copy_to_vec(&data)?, [2, 4, 6, 8, 10, 12]);
+/// # Ok(())
+/// # })?
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct PerThreadChunk<'a, T, const N: usize> {
     ptr: *mut T,

@@ -80,7 +80,8 @@ pub struct Verified {
 /// ```
 ///
 /// # Hazards prevented
-/// H32 (threads diverge at a barrier).
+/// [H32](https://docs.rs/cuda-handoff-device/latest/device_std/hazards/index.html#h32) (threads
+/// diverge at a barrier).
 ///
 /// # Errors
 /// The first part of the text that cannot be proved or read.

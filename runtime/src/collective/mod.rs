@@ -122,9 +122,9 @@ impl<G> Communicator<G> {
     /// order.
     ///
     /// # Hazards prevented
-    /// H38: the buffers belong to the streams that the collective runs on, and return to those
-    /// streams only. Their lengths are compared before anything is enqueued. Counterexample: with
-    /// different lengths, ranks wait for ever for elements that never come.
+    /// [H38](crate::hazards#h38): the buffers belong to the streams that the collective runs on,
+    /// and return to those streams only. Their lengths are compared before anything is enqueued.
+    /// Counterexample: with different lengths, ranks wait for ever for elements that never come.
     ///
     /// # Errors
     /// [`CollectiveError::RankLength`]. [`CollectiveError::SharedUnit`] for a part of an allocation
@@ -206,6 +206,39 @@ impl<G> Communicator<G> {
     ///
     /// # Errors
     /// As [`all_reduce`](Self::all_reduce).
+    ///
+    /// ```
+    /// # use cuda_rt::Device;
+    /// # use cuda_rt::simulator::SimConfig;
+    /// use cuda_rt::{Communicator, Reduction};
+    ///
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # Device::simulated(SimConfig::default(), |first| first.simulated_peer(|second| {
+    /// # let here = first.stream::<Compute<_>>()?;
+    /// # let there = second.stream::<Compute<_>>()?;
+    /// let ranks = Communicator::new((&first, &second))?;
+    /// // Rank 0 has [1, 2], and rank 1 has [3, 4]: each gets all four.
+    /// let parts = (here.alloc_from_slice(&[1_u32, 2])?, there.alloc_from_slice(&[3_u32, 4])?);
+    /// let all = (here.alloc_zeroed::<u32>(4)?, there.alloc_zeroed::<u32>(4)?);
+    /// let ((a, all_a), (b, all_b)) =
+    ///     ranks.all_gather((here.rank((parts.0, all.0)), there.rank((parts.1, all.1))))?;
+    /// assert_eq!(here.copy_to_vec(&all_a)?, [1, 2, 3, 4]);
+    ///
+    /// // The reverse: sums of all ranks' elements, a part of them for each rank.
+    /// let ((all_a, a), (_all_b, b)) = ranks.reduce_scatter(
+    ///     Reduction::Sum,
+    ///     (here.rank((all_a, a)), there.rank((all_b, b))),
+    /// )?;
+    /// assert_eq!(there.copy_to_vec(&b)?, [6, 8]);
+    ///
+    /// // Rank 0's elements, for all ranks.
+    /// let (_a, b) = ranks.broadcast(0, (here.rank(a), there.rank(b)))?;
+    /// assert_eq!(there.copy_to_vec(&b)?, [2, 4]);
+    /// # drop(all_a);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// # }))???;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[track_caller]
     pub fn all_gather<T: Element, R: OutOfPlace<T, G>>(&self, ranks: R) -> Result<R::Buffers> {
         Ok(self.try_all_gather(ranks)?)
@@ -269,6 +302,25 @@ impl<G> Communicator<G> {
     /// # Errors
     /// [`Error::Driver`] with the error of a rank. A wait for the collectives may then never end:
     /// [`abort`](Self::abort) ends them. [`Error::Aborted`] after an abort.
+    ///
+    /// ```
+    /// # use cuda_rt::Device;
+    /// # use cuda_rt::simulator::SimConfig;
+    /// use cuda_rt::Communicator;
+    ///
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # Device::simulated(SimConfig::default(), |first| first.simulated_peer(|second| {
+    /// # let here = first.stream::<Compute<_>>()?;
+    /// # let there = second.stream::<Compute<_>>()?;
+    /// let ranks = Communicator::new((&first, &second))?;
+    /// ranks.status()?; // no collective has failed so far
+    /// ranks.abort(); // every later collective fails at once, and running ones end
+    /// let buffers = (here.rank(here.alloc_zeroed::<u32>(4)?), there.rank(there.alloc_zeroed(4)?));
+    /// assert!(matches!(ranks.broadcast(0, buffers), Err(cuda_rt::Error::Aborted { .. })));
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// # }))???;
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn status(&self) -> Result<()> {
         const DURING: &str = "Communicator::status";
         self.check(DURING)?;

@@ -34,8 +34,8 @@ impl<S: StreamTag> Stream<S> {
     /// nothing of the driver.
     ///
     /// # Hazards prevented
-    /// H38: the buffers belong to this stream, and the program cannot use them until the collective
-    /// is enqueued.
+    /// [H38](crate::hazards#h38): the buffers belong to this stream, and the program cannot use
+    /// them until the collective is enqueued.
     pub fn rank<B: OwnedBy<S>>(&self, buffers: B) -> Rank<'_, S, B> {
         Rank {
             stream: self,

@@ -20,7 +20,8 @@ use cuda_rt_driver::{Backend, Properties};
 /// It is a device tag too: `Idle<AnyDevice>` is the place of memory whose device is known at run
 /// time only. No [`Device`] and no [`Stream`](crate::Stream) has this tag, so no call takes such
 /// memory without a comparison. Counterexample: were there a `Device<AnyDevice>` for each ordinal,
-/// a stream of GPU 1 would accept memory of GPU 0, because the types are equal (H36).
+/// a stream of GPU 1 would accept memory of GPU 0, because the types are equal
+/// ([H36](crate::hazards#h36)).
 ///
 /// The device of ordinal `N` is the instance of [`Gpu<N>`](crate::Gpu): what streams keep can go to
 /// tags of that device, and come from them. It is cheap to clone and usable from any thread.
@@ -121,7 +122,8 @@ impl AnyDevice {
     /// the driver.
     ///
     /// # Hazards prevented
-    /// H23, H36: two devices have two brands, also where one call is inside the other.
+    /// [H23](crate::hazards#h23), [H36](crate::hazards#h36): two devices have two brands, also
+    /// where one call is inside the other.
     ///
     /// ```
     /// # use cuda_rt::AnyDevice;
@@ -148,6 +150,21 @@ impl AnyDevice {
     ///
     /// # Errors
     /// As [`Device::synchronize`].
+    ///
+    /// ```
+    /// use cuda_rt::{AnyDevice, Priority};
+    ///
+    /// let gpu = AnyDevice::open_or_simulate(0)?;
+    /// println!("{} (simulated: {})", gpu.properties(), gpu.is_simulated());
+    /// let stream = gpu.create_stream("worker", Priority::Normal)?;
+    /// let kept = stream.run(|s| s.alloc_zeroed::<u8>(64).map(|data| s.keep(data)))?;
+    /// gpu.synchronize()?;
+    /// assert!(stream.is_done()?);
+    /// assert_eq!((stream.name(), kept.stream() == &stream), ("worker", true));
+    /// assert_eq!(stream.device(), gpu);
+    /// stream.synchronize()?; // this stream only
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn synchronize(&self) -> Result<()> {
         self.core.synchronize().during("AnyDevice::synchronize")
     }

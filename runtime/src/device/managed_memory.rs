@@ -39,13 +39,30 @@ impl<D: Live> Device<D> {
     }
 
     /// Like [`managed`](Self::managed), but nothing writes the memory, and the type does not allow
-    /// reads of its elements (H39). These calls write it, and make it readable:
-    /// [`init_with`](ManagedBuffer::init_with) on the host,
+    /// reads of its elements ([H39](crate::hazards#h39)). These calls write it, and make it
+    /// readable: [`init_with`](ManagedBuffer::init_with) on the host,
     /// [`init_managed_filled`](crate::Stream::init_managed_filled) on a stream, and a kernel that
     /// returns its element ([`KernelOutput`](crate::KernelOutput)).
     ///
     /// # Errors
     /// As [`managed`](Self::managed).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let table = gpu.managed_from(&[2_u32, 3, 5])?;
+    /// assert_eq!((table.len(), table.to_vec()?), (3, vec![2, 3, 5]));
+    /// let squares = gpu.managed_uninit::<u32>(4)?.init_with(|at| (at * at) as u32)?;
+    /// let mut squares = compute.adopt(squares)?;
+    /// compute.fill(&mut squares[..2], 7)?;
+    /// let squares = compute.release(squares)?.synchronize()?;
+    /// squares.host(|squares| assert_eq!(squares, [7, 7, 4, 9]))?;
+    ///
+    /// drop((table, squares));
+    /// gpu.trim_managed(); // the pool gives the blocks back
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[track_caller]
     pub fn managed_uninit<T: Element>(&self, len: usize) -> Result<ManagedBuffer<MaybeUninit<T>, Idle<D>>> {
         ManagedBuffer::uninit(self.core(), len)

@@ -55,6 +55,19 @@ impl<D: Live> Device<D> {
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// gpu.set_release_threshold(64 << 20)?; // keep 64 MiB at each wait
+    /// gpu.reset_memory_peaks()?;
+    /// let work = compute.alloc_zeroed::<u8>(1 << 20)?;
+    /// drop(work);
+    /// compute.synchronize()?;
+    /// assert!(gpu.memory_pool_stats()?.used_peak_bytes >= 1 << 20); // of this phase alone
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn set_release_threshold(&self, bytes: u64) -> Result<()> {
         self.core()
             .driver()
@@ -90,6 +103,25 @@ impl<D: Live> Device<D> {
     /// [`alloc_from_slice`](crate::Stream::alloc_from_slice) and the like) go through two pieces of
     /// this memory, of 4 MiB at most each. The pieces count too, and these calls fail in the same
     /// way.
+    ///
+    /// ```
+    /// # use cuda_rt::simulator::SimConfig;
+    /// use cuda_rt::{Device, Error, PinnedError};
+    ///
+    /// # Device::simulated(SimConfig::new(), |gpu| {
+    /// gpu.set_pinned_limit(Some(1 << 20));
+    /// let buffer = gpu.pinned::<u8>(1 << 20)?;
+    /// let refused = gpu.pinned::<u8>(1 << 20);
+    /// assert!(matches!(refused, Err(Error::Pinned(PinnedError::Limit { .. }))));
+    ///
+    /// drop(buffer); // its block is kept for the next buffer of that size
+    /// assert_eq!(gpu.pinned_stats().bytes_free, 1 << 20);
+    /// assert_eq!(gpu.trim_pinned(0), 1 << 20); // given back to the operating system
+    /// assert_eq!(gpu.pinned_stats().bytes_held, 0);
+    /// # Ok::<(), Error>(())
+    /// # })??;
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn set_pinned_limit(&self, bytes: Option<usize>) {
         self.core().pinned().set_limit(bytes);
     }

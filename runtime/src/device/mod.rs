@@ -35,6 +35,30 @@ use cuda_rt_driver::{Backend, DriverError, DriverResult, DriverWithTools, Hint, 
 /// instances ([`simulated`](Device::simulated), [`for_each_gpu`](Device::for_each_gpu)) live for
 /// one closure, and have a type of their own there ([`Scoped`]). A device is cheap to clone and
 /// usable from any thread.
+///
+/// ```
+/// use cuda_rt::Device;
+/// use cuda_rt::simulator::SimConfig;
+///
+/// cuda_rt::streams! { pub Compute; }
+///
+/// // GPU 0, or a simulated device on a machine without one.
+/// let gpu = Device::open_or_simulate()?;
+/// println!("{}, {} bytes free", gpu.properties(), gpu.memory_info()?.free_bytes);
+/// let compute = gpu.stream::<Compute>()?;
+/// let mut data = compute.alloc_zeroed::<u32>(1024)?;
+/// compute.fill(&mut data, 7)?;
+/// gpu.synchronize()?; // all streams of the device
+/// assert!(gpu.races().is_empty()); // the checker follows each simulated device
+///
+/// // A device of its own, for one closure: its values cannot leave it.
+/// let sum = Device::simulated(SimConfig::new().seed(3), |gpu| {
+///     let pinned = gpu.pinned_from(&[1_u32, 2, 3])?;
+///     Ok::<u32, cuda_rt::Error>(pinned.iter().sum())
+/// })??;
+/// assert_eq!(sum, 6);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 pub struct Device<D = Gpu<0>> {
     core: Arc<DeviceCore>,
     tag: PhantomData<fn(D) -> D>,
@@ -146,6 +170,17 @@ impl Device {
     /// # Errors
     /// [`OpenError::NoGpu`] without a driver or a GPU, and [`OpenError::AlreadySimulated`] once
     /// [`open_or_simulate`](Self::open_or_simulate) has fallen back.
+    ///
+    /// ```
+    /// use cuda_rt::{Device, OpenError};
+    ///
+    /// match Device::open() {
+    ///     Ok(gpu) => println!("{}", gpu.properties()),
+    ///     Err(OpenError::NoGpu(why)) => println!("there is no GPU here: {why}"),
+    ///     Err(error) => return Err(error),
+    /// }
+    /// # Ok::<(), OpenError>(())
+    /// ```
     pub fn open() -> Result<Self, OpenError> {
         Self::open_gpu::<0>()
     }
@@ -254,6 +289,14 @@ impl Device {
     ///
     /// # Errors
     /// [`OpenError::NoGpu`] if a GPU cannot be used; GPUs after it are not tried.
+    ///
+    /// ```
+    /// use cuda_rt::Device;
+    ///
+    /// let names = Device::for_each_gpu(|gpu| gpu.properties().name.clone())?;
+    /// assert_eq!(names.len(), Device::count()?); // both are 0 on a machine without a GPU
+    /// # Ok::<(), cuda_rt::OpenError>(())
+    /// ```
     pub fn for_each_gpu<R>(
         mut body: impl for<'id> FnMut(Device<Scoped<'id>>) -> R,
     ) -> Result<Vec<R>, OpenError> {
@@ -326,7 +369,7 @@ unsafe impl<S, D: DeviceTag> Opens<S, D> for Device<D> {}
 impl<D: Live> Device<D> {
     /// The stream that `S` names. The first call creates the CUDA stream
     /// (`cuStreamCreateWithPriority`, non-blocking); later calls return the same stream. It is
-    /// never the default stream (H41).
+    /// never the default stream ([H41](crate::hazards#h41)).
     ///
     /// # Two users of one tag
     /// A tag is a CUDA stream, not an instance of the code that uses it. Two engines of one process
@@ -452,7 +495,8 @@ impl<D: Live> Device<D> {
     }
 
     /// Like [`pinned`](Self::pinned), but the memory is not zeroed, and the type does not allow
-    /// reads of its elements (H39). These calls write it, and make it readable:
+    /// reads of its elements ([H39](crate::hazards#h39)). These calls write it, and make it
+    /// readable:
     ///
     /// | data | call |
     /// |---|---|

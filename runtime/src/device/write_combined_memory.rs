@@ -39,6 +39,22 @@ impl<D: Live> Device<D> {
     ///
     /// # Errors
     /// As [`write_combined`](Self::write_combined).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { Upload; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let upload = gpu.stream::<Upload>()?;
+    /// let ramp = upload.adopt(gpu.write_combined_with(4, |at| at as f32)?)?;
+    /// let ramp = upload.init_from_host(upload.alloc_uninit(4)?, &ramp)?;
+    /// assert_eq!(upload.copy_to_vec(&ramp)?, [0.0, 1.0, 2.0, 3.0]);
+    ///
+    /// let mut later = gpu.write_combined::<f32>(4)?; // zeros, written before each upload
+    /// later.copy_from_slice(..2, &[1.0, 2.0])?;
+    /// assert_eq!(later.len(), 4);
+    /// drop(later);
+    /// gpu.trim_write_combined(); // the pool gives the blocks back
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[track_caller]
     pub fn write_combined_with<T: Element>(
         &self,

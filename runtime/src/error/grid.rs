@@ -25,7 +25,7 @@ pub enum GridError {
     /// More threads in all than an index can number.
     Threads([u64; 3]),
     /// A kernel returns fewer elements than its output has: the others would never be written
-    /// (H39).
+    /// ([H39](crate::hazards#h39)).
     Output {
         /// The threads or blocks of the launch.
         positions: u64,

@@ -120,6 +120,31 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// })??;
 /// # Ok::<(), cuda_rt::Error>(())
 /// ```
+///
+/// ```
+/// # use cuda_rt::simulator::SimConfig;
+/// use cuda_rt::driver::ErrorCode;
+/// use cuda_rt::{Device, Error};
+///
+/// # cuda_rt::streams! { pub Compute; }
+/// # Device::simulated(SimConfig::new(), |gpu| {
+/// # let compute = gpu.stream::<Compute<_>>()?;
+/// # let simulator = gpu.simulator().expect("the device is simulated");
+/// # simulator.fail_next(cuda_rt::simulator::Call::Alloc, ErrorCode::OUT_OF_MEMORY);
+/// match compute.alloc_zeroed::<f32>(1 << 20) {
+///     Ok(buffer) => println!("{} elements", buffer.len()),
+///     Err(error) if error.is_out_of_memory() => {
+///         println!("{error}"); // names the call of this crate, and CUDA's code
+///         assert!(!error.is_sticky()); // the device works as before
+///         assert_eq!(error.driver().map(|error| error.code()), Some(ErrorCode::OUT_OF_MEMORY));
+///         gpu.trim(0)?; // and try again, with less
+///     }
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(())
+/// # })??;
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {

@@ -13,7 +13,7 @@ unsafe impl<D: DeviceTag> DeviceTag for InGraph<'_, D> {}
 /// A stream inside a capture, which stands for `S`.
 ///
 /// Its device differs from the device of `S`. So no outside value can be used inside, and no value
-/// made inside leaves (H25).
+/// made inside leaves ([H25](crate::hazards#h25)).
 pub struct Captured<'g, S>(PhantomData<fn(&'g S) -> &'g S>);
 // SAFETY: a capture's core has a device instance of its own, whose tag is `InGraph` by definition.
 unsafe impl<'g, S: StreamTag> Place for Captured<'g, S> {

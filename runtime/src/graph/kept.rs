@@ -101,7 +101,8 @@ impl<R: Bundle<Device = AnyDevice>> KeptGraph<R> {
     /// bundle to `body`, as [`Graph::host`] does.
     ///
     /// # Hazards prevented
-    /// H13, H14, H25: as [`Graph::host`].
+    /// [H13](crate::hazards#h13), [H14](crate::hazards#h14), [H25](crate::hazards#h25): as
+    /// [`Graph::host`].
     ///
     /// # Errors
     /// As [`Graph::host`].
@@ -114,6 +115,22 @@ impl<R: Bundle<Device = AnyDevice>> KeptGraph<R> {
 
     /// The bundle, kept by the same stream. The graph is destroyed once its launches are done
     /// (`cuGraphExecDestroy`).
+    ///
+    /// ```
+    /// # use cuda_rt::{AnyDevice, Error, Priority};
+    /// # let gpu = AnyDevice::open_or_simulate(0)?;
+    /// let stream = gpu.create_stream("worker", Priority::Low)?;
+    /// let mut graph = stream.run(|s| {
+    ///     let data = s.alloc_zeroed::<u32>(4)?;
+    ///     s.capture(data, |s, mut data| s.fill(&mut data, 6)).map(|graph| s.keep_graph(graph))
+    /// })?;
+    /// graph.launch()?;
+    /// assert_eq!(graph.stream(), &stream);
+    /// let kept = graph.into_kept(); // the memory alone
+    /// let data = stream.run(|s| s.copy_to_vec(&s.open(kept)?))?;
+    /// assert_eq!(data, [6; 4]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn into_kept(self) -> Kept<R> {
         let parts = self.graph;
         let (instance, kept) = parts.expect("only a closure that borrows the value uniquely has the graph");

@@ -26,13 +26,38 @@ use cuda_rt_driver::{CallSite, Kind};
 /// Captured work of stream `S`, with all the memory that the work uses (`CUgraphExec`).
 ///
 /// The graph owns the bundle given to [`Stream::capture`]: while the graph exists, no other code
-/// can free, move or write the memory of the replays (H25). Between launches [`views`](Self::views)
-/// gives access to the bundle, in the order of `S`, and [`host`](Self::host) to the host.
-/// [`update`](Self::update) changes scalars, and [`replace`](Self::replace) the bundle, without a
-/// new instantiation.
+/// can free, move or write the memory of the replays ([H25](crate::hazards#h25)). Between launches
+/// [`views`](Self::views) gives access to the bundle, in the order of `S`, and [`host`](Self::host)
+/// to the host. [`update`](Self::update) changes scalars, and [`replace`](Self::replace) the
+/// bundle, without a new instantiation.
 ///
 /// Every method takes `&mut self`, and the type is `!Sync`: two concurrent launches of one graph
 /// would race.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let compute = gpu.stream::<Compute>()?;
+/// let data = compute.alloc_from_slice(&[1_u32, 2, 3])?;
+/// let host = compute.adopt(gpu.pinned::<u32>(3)?)?;
+///
+/// // Recorded once, and run at each launch. Inside, the views name the graph's own memory.
+/// let mut graph = compute.capture((data, host), |stream, (data, mut host)| {
+///     stream.copy_to_host(&data, &mut host)
+/// })?;
+/// graph.launch(&compute)?;
+/// graph.host(|(_data, host)| assert_eq!(host.as_slice(), [1, 2, 3]))?; // waits
+///
+/// // Between launches the stream can write what the graph reads.
+/// let (mut data, _host) = graph.views();
+/// compute.fill(&mut data, 9)?;
+/// graph.launch(&compute)?;
+/// graph.host(|(_data, host)| assert_eq!(host.as_slice(), [9; 3]))?;
+///
+/// let (data, _host) = graph.into_inner(); // the memory, again without the graph
+/// assert_eq!(data.len(), 3);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 //
 // # Invariants
 // GRAPH-1. `held` is the graph's bundle: every use is in the order of `S`.
@@ -62,8 +87,8 @@ impl<S: StreamTag> Stream<S> {
     /// allocated and freed by each launch.
     ///
     /// # Hazards prevented
-    /// H25, H43: outside buffers, handoffs and streams belong to another device, and values made in
-    /// `body` cannot leave it.
+    /// [H25](crate::hazards#h25), [H43](crate::hazards#h43): outside buffers, handoffs and streams
+    /// belong to another device, and values made in `body` cannot leave it.
     ///
     /// # Errors
     /// The errors of `body`, and [`Error::Driver`](crate::Error::Driver) if a call cannot be
@@ -145,7 +170,8 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// recorded its address.
     ///
     /// # Hazards prevented
-    /// H13, H14: no launch runs while `body` does. H25: the graph keeps its memory.
+    /// [H13](crate::hazards#h13), [H14](crate::hazards#h14): no launch runs while `body` does.
+    /// [H25](crate::hazards#h25): the graph keeps its memory.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) if the wait fails. `body` is then not called, and
@@ -201,8 +227,8 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// would run.
     ///
     /// # Hazards prevented
-    /// H25: `body` sees the graph's bundle, and no other memory of a stream, as in the
-    /// [capture](Stream::capture).
+    /// [H25](crate::hazards#h25): `body` sees the graph's bundle, and no other memory of a stream,
+    /// as in the [capture](Stream::capture).
     ///
     /// # Errors
     /// The errors of `body`; [`Error::NotAnUpdate`](crate::Error::NotAnUpdate) if it makes other
@@ -242,11 +268,30 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// lengths of the two bundles may differ, if `body` allows that.
     ///
     /// # Hazards prevented
-    /// H25: the graph owns the memory of later launches, and no view of the old bundle exists.
+    /// [H25](crate::hazards#h25): the graph owns the memory of later launches, and no view of the
+    /// old bundle exists.
     ///
     /// # Errors
     /// As for [`update`](Self::update); [`Refused`] holds the new bundle. The graph keeps the old
     /// bundle and its previous contents.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let buffers = |value| Ok::<_, cuda_rt::Error>((
+    ///     compute.alloc_from_slice(&[value; 4])?,
+    ///     compute.alloc_zeroed::<u32>(4)?,
+    /// ));
+    /// let mut graph = compute.capture(buffers(1)?, |s, (from, mut to)| s.copy(&from, &mut to))?;
+    /// graph.launch(&compute)?;
+    /// // The same work, on other memory; the old memory comes back.
+    /// let old = graph.replace(buffers(2)?, |s, (from, mut to)| s.copy(&from, &mut to))?;
+    /// graph.launch(&compute)?;
+    /// assert_eq!(compute.copy_to_vec(&old.1)?, [1; 4]);
+    /// assert_eq!(compute.copy_to_vec(&graph.into_inner().1)?, [2; 4]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn replace(
         &mut self,
         bundle: R::On<S>,

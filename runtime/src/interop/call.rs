@@ -14,7 +14,36 @@ use cuda_rt_driver::{DeviceAddress, ForeignUse, RawStream};
 /// makes it.
 ///
 /// Until the call is enqueued, the memory is borrowed as the call will use it. So an input that is
-/// also an output does not compile (H29), and neither does memory of another stream (H01, H03).
+/// also an output does not compile ([H29](crate::hazards#h29)), and neither does memory of another
+/// stream ([H01](crate::hazards#h01), [H03](crate::hazards#h03)).
+///
+/// A library adds two vectors into a third:
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::driver::{Driver, DriverResult, RawStream};
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let compute = gpu.stream::<Compute>()?;
+/// let a = compute.alloc_from_slice(&[1_u32, 2, 3, 4])?;
+/// let host = compute.adopt(gpu.pinned_from(&[5_u32, 6])?)?;
+/// let mut b = compute.alloc_zeroed::<u32>(6)?;
+/// let (first, second) = (b.address(), b[4..].address());
+/// let (from, pinned) = (a.address(), host.address());
+///
+/// // Borrowed until `enqueue`: `reads(&b)` beside `writes(&mut b)` would not compile.
+/// let call = compute.foreign("gather").reads(&a).reads_pinned(&host).writes(&mut b);
+/// let library = |stream: RawStream| -> DriverResult<()> {
+///     // SAFETY: both are live, of 16 bytes, and stated below.
+///     unsafe { gpu.driver().copy(first, from, 16, stream) }?;
+///     // SAFETY: both are live, of 8 bytes, and stated below.
+///     unsafe { gpu.driver().copy_to_device(second, pinned.cast(), 8, stream) }
+/// };
+/// // SAFETY: two copies into `b`, from `a` and `host`, on the stream that `library` gets.
+/// unsafe { call.enqueue(library) }?.expect("the copies are valid");
+/// assert_eq!(compute.copy_to_vec(&b)?, [1, 2, 3, 4, 5, 6]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[must_use = "nothing is enqueued before `enqueue`"]
 pub struct ForeignCall<'a, S> {
     stream: &'a Stream<S>,
@@ -60,6 +89,14 @@ impl<S: StreamTag> Stream<S> {
 
     /// CUDA's handle of the stream (`CUstream`). It is a number: it keeps nothing alive, and a use
     /// takes `unsafe`. To enqueue work on memory of this crate, use [`foreign`](Self::foreign).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let (compute, again) = (gpu.stream::<Compute>()?, gpu.stream::<Compute>()?);
+    /// assert_eq!(compute.raw(), again.raw()); // one tag is one CUDA stream
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn raw(&self) -> RawStream {
         self.at().raw
     }
@@ -111,7 +148,8 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
     /// statement.
     ///
     /// # Hazards prevented
-    /// H01–H03, H29, H36, for the stated memory.
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03), [H29](crate::hazards#h29),
+    /// [H36](crate::hazards#h36), for the stated memory.
     ///
     /// # Safety
     /// 1. All work that `body` enqueues is in the order of that stream. `body` enqueues it there,

@@ -16,6 +16,77 @@ use cuda_rt_driver::{Kernel, LaunchShape, ParameterKind};
 ///
 /// Each argument is compared with the kernel's next parameter, and slices are borrowed as the
 /// kernel will use them. Only the behaviour of the kernel's code remains the caller's promise.
+///
+/// ```
+/// use std::ffi::c_void;
+///
+/// use cuda_rt::kernel::{Extent, Kernel, KernelCache, LaunchShape, ModuleImage};
+/// use cuda_rt::kernel::{Parameter, ParameterKind};
+///
+/// cuda_rt::streams! { pub Compute; }
+///
+/// // SAFETY: the image's kernel is launched through `foreign_kernel` only.
+/// static MODULE: ModuleImage = unsafe { ModuleImage::new("by hand", PTX) };
+/// const PTX: &str = r".version 7.0 // made by another compiler
+/// .target sm_70
+/// .address_size 64
+/// .visible .entry store(.param .u64 y, .param .u32 value)
+/// {
+///     .reg .b32 %r<2>;
+///     .reg .b64 %rd<2>;
+///     ld.param.u64 %rd1, [y];
+///     ld.param.u32 %r1, [value];
+///     cvta.to.global.u64 %rd1, %rd1;
+///     st.global.u32 [%rd1], %r1;
+///     ret;
+/// }
+/// ";
+/// const fn parameter<T>(kind: ParameterKind) -> Parameter {
+///     Parameter { size_bytes: size_of::<T>(), align_bytes: align_of::<T>(), kind }
+/// }
+/// static STORE: Kernel = Kernel {
+///     name: "store",
+///     symbol: c"store",
+///     file: file!(),
+///     line: line!(),
+///     module: &MODULE,
+///     parameters: &[
+///         parameter::<u64>(ParameterKind::Write { element_bytes: 4 }),
+///         parameter::<u32>(ParameterKind::Scalar),
+///     ],
+///     layout: &[],
+///     simulate: store,
+///     cache: KernelCache::new(),
+/// };
+///
+/// /// The same on the CPU, for simulated devices.
+/// unsafe fn store(_: &LaunchShape, parameters: *const *const c_void) {
+///     // SAFETY: two parameters.
+///     let [y, value] = unsafe { parameters.cast::<[*const c_void; 2]>().read() };
+///     // SAFETY: the first is an address.
+///     let y = unsafe { y.cast::<u64>().read() } as usize;
+///     // SAFETY: the second is a number.
+///     let value = unsafe { value.cast::<u32>().read() };
+///     // SAFETY: the address of an element that nothing else uses.
+///     unsafe { std::ptr::with_exposed_provenance_mut::<u32>(y).write(value) };
+/// }
+///
+/// let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let compute = gpu.stream::<Compute>()?;
+/// let mut y = compute.alloc_zeroed::<u32>(2)?;
+/// let launch = compute.foreign_kernel(&STORE).write(&mut y).value(7_u32);
+/// let extent = Extent { x: 1, y: 1, z: 1 };
+/// let shape = LaunchShape { grid: [1; 3], block: [1; 3], shared_bytes: 0, extent };
+/// // SAFETY: the PTX has this entry with these parameters; it writes the first element of `y`.
+/// unsafe { launch.launch(&shape) }?;
+/// assert_eq!(compute.copy_to_vec(&y)?, [7, 0]);
+///
+/// // An argument that is not the kernel's is refused before anything is enqueued.
+/// let x = compute.alloc_zeroed::<u32>(2)?;
+/// let wrong = std::panic::AssertUnwindSafe(|| drop(compute.foreign_kernel(&STORE).read(&x)));
+/// assert!(std::panic::catch_unwind(wrong).is_err());
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[must_use = "nothing is launched before `launch`"]
 pub struct ForeignLaunch<'a, S> {
     stream: &'a Stream<S>,

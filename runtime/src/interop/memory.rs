@@ -23,6 +23,19 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// 2. Every enqueued use of the memory is ordered before the present end of `stream`.
     /// 3. The memory is aligned for `T`. After these uses it holds values of `T`, unless `T` is
     ///    [`MaybeUninit`](std::mem::MaybeUninit).
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// use cuda_rt::DeviceBuffer;
+    ///
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let (address, len) = compute.alloc_from_slice(&[1_u32, 2])?.into_raw();
+    /// // SAFETY: from `into_raw` of this device, and used in the order of this stream only.
+    /// let buffer = unsafe { DeviceBuffer::<u32, Compute>::from_raw(&compute, address, len) };
+    /// assert_eq!(compute.copy_to_vec(&buffer)?, [1, 2]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub unsafe fn from_raw(stream: &Stream<S>, address: DeviceAddress, len: usize) -> Self {
         // SAFETY: this function's contract is BUFFER-1 and BUFFER-2. BUFFER-3: the stream is `S`.
         unsafe { Self::from_raw_at(stream.core(), stream.at(), address, len) }
@@ -149,6 +162,26 @@ impl<T, S: StreamTag> DeviceSlice<T, S> {
     /// 2. They are aligned for `T`, and hold values of `T`, unless `T` is
     ///    [`MaybeUninit`](std::mem::MaybeUninit).
     /// 3. Writes to them are ordered before the work of `S`, and nothing else writes them.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// use cuda_rt::DeviceSlice;
+    ///
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let kept = compute.alloc_from_slice(&[1_u32, 2, 3])?; // a library keeps it
+    /// let (address, len) = (kept.address(), kept.len());
+    /// let mut copy = compute.alloc_zeroed::<u32>(3)?;
+    /// // SAFETY: live, of 3 numbers, and written in the order of `compute` only.
+    /// let borrowed = unsafe { DeviceSlice::<u32, Compute>::from_raw_parts(address, len) };
+    /// compute.copy(borrowed, &mut copy)?;
+    /// // SAFETY: as above, and nothing else uses it in the meantime.
+    /// let borrowed = unsafe { DeviceSlice::<u32, Compute>::from_raw_parts_mut(address, len) };
+    /// compute.fill(borrowed, 7)?;
+    /// assert_eq!(compute.copy_to_vec(&copy)?, [1, 2, 3]);
+    /// assert_eq!(compute.copy_to_vec(&kept)?, [7; 3]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub unsafe fn from_raw_parts<'a>(address: DeviceAddress, len: usize) -> &'a Self {
         // SAFETY: this function's contract is SLICE-1, and no `&mut` overlaps the memory.
         unsafe { Self::from_raw(address, len) }

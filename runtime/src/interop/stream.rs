@@ -24,9 +24,9 @@ impl<D: Live> Device<D> {
     /// Calls nothing of the driver.
     ///
     /// Bundles come in and leave as [`Handoff`](crate::Handoff)s; buffers and the stream itself
-    /// cannot leave (H23). So no value of this crate uses the stream after its owner may destroy
-    /// it. Each adoption counts as a stream of its own, even of the same CUDA stream: a handoff
-    /// from one adoption to the next costs an event.
+    /// cannot leave ([H23](crate::hazards#h23)). So no value of this crate uses the stream after
+    /// its owner may destroy it. Each adoption counts as a stream of its own, even of the same CUDA
+    /// stream: a handoff from one adoption to the next costs an event.
     ///
     /// # Safety
     /// 1. `raw` is a stream of this device's primary context, is not the default stream, and is not
@@ -37,6 +37,26 @@ impl<D: Live> Device<D> {
     ///
     /// # Errors
     /// The errors of `body`.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Theirs; pub Ours; }
+    /// use cuda_rt::Error;
+    ///
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let (theirs, ours) = (gpu.stream::<Theirs>()?, gpu.stream::<Ours>()?);
+    /// let raw = theirs.raw(); // a stream of another library
+    /// let input = ours.release(ours.alloc_from_slice(&[1_u32, 2, 3])?)?;
+    /// // SAFETY: the stream is of this device, and lives on; nobody captures it.
+    /// let sums = unsafe {
+    ///     gpu.adopt_stream(raw, |stream| {
+    ///         let mut input = stream.acquire(input)?; // in the order of their stream
+    ///         stream.fill(&mut input[..1], 9)?;
+    ///         stream.release(input) // what leaves the closure is a handoff
+    ///     })
+    /// }?;
+    /// assert_eq!(ours.copy_to_vec(&ours.acquire(sums)?)?, [9, 2, 3]);
+    /// # Ok::<(), Error>(())
+    /// ```
     pub unsafe fn adopt_stream<T, E>(
         &self,
         raw: RawStream,

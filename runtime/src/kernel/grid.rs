@@ -114,8 +114,26 @@ grids! {
     /// A launch of threads in a line, by default in blocks of 256.
     Grid1;
     /// A launch of threads in a rectangle, (x, y), by default in blocks of 32×8.
+    ///
+    /// ```
+    /// use cuda_rt::Grid2;
+    ///
+    /// let frame = Grid2::covering(1920, 1080); // a thread for each pixel
+    /// let square = frame.block(16, 16); // the same threads, in other blocks
+    /// let strided = Grid2::blocks(60, 34).block(16, 16); // whole blocks, for any image
+    /// assert!(frame != square && square != strided);
+    /// ```
     Grid2;
     /// A launch of threads in a box, (x, y, z), by default in blocks of 32×4×2.
+    ///
+    /// ```
+    /// use cuda_rt::Grid3;
+    ///
+    /// let volume = Grid3::covering(64, 64, 32); // a thread for each voxel
+    /// let cubes = volume.block(8, 8, 8); // the same threads, in other blocks
+    /// let strided = Grid3::blocks(4, 4, 4).block(8, 8, 8); // whole blocks, for any volume
+    /// assert!(volume != cubes && cubes != strided);
+    /// ```
     Grid3;
 }
 

@@ -4,8 +4,8 @@
 /// implements it, for the kernel's handle with the arguments of each instance.
 ///
 /// The bound on a generic launch carries the compiler's message about an instance that is not
-/// listed (H33). It promises nothing: what reaches a driver is the description of the instance, as
-/// for every kernel.
+/// listed ([H33](crate::hazards#h33)). It promises nothing: what reaches a driver is the
+/// description of the instance, as for every kernel.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no instance that its kernel lists",
     label = "only the listed instances of a kernel have an entry in the PTX",

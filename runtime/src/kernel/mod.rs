@@ -27,11 +27,11 @@
 //! ```
 //!
 //! A generic kernel has a typed launch for each instance that it lists, and an entry in the PTX. An
-//! instance that is not listed does not compile (H33). The list chooses which instances the PTX
-//! has; everything that makes a launch safe is per instance, as for a kernel that is not generic:
-//! the name of the entry, its tables, the checks of its types, and its simulation.
+//! instance that is not listed does not compile ([H33](crate::hazards#h33)). The list chooses which
+//! instances the PTX has; everything that makes a launch safe is per instance, as for a kernel that
+//! is not generic: the name of the entry, its tables, the checks of its types, and its simulation.
 //!
-//! ```
+//! ```standalone_crate
 //! use std::ops::Mul;
 //!
 //! use cuda_rt::{Device, Grid1};

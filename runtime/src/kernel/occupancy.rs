@@ -13,7 +13,7 @@ use cuda_rt_driver::{Kernel, KernelAttributes, SuggestedBlock};
 /// kernel's visibility. The handle of a generic kernel has the kernel's parameters: `Name<f32>` is
 /// the instance for `f32`.
 ///
-/// ```
+/// ```standalone_crate
 /// use cuda_rt::Device;
 /// use device_std::prelude::*;
 /// # device_std::kernel_module!(concat!(

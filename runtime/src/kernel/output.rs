@@ -41,7 +41,7 @@ use crate::tag::{DeviceTag, StreamTag, WriteBy};
 /// ([`GridError::Output`](crate::GridError::Output)). Threads beyond the end of the output do not
 /// run.
 ///
-/// ```
+/// ```standalone_crate
 /// use device_std::prelude::*;
 /// # device_std::kernel_module!(concat!(
 /// #     env!("CARGO_MANIFEST_DIR"),
@@ -70,7 +70,8 @@ use crate::tag::{DeviceTag, StreamTag, WriteBy};
 /// ```
 ///
 /// # Hazards prevented
-/// H39 (memory that nobody wrote), H29 (an input is also the output), H03.
+/// [H39](crate::hazards#h39) (memory that nobody wrote), [H29](crate::hazards#h29) (an input is
+/// also the output), [H03](crate::hazards#h03).
 ///
 /// # Safety
 /// `memory` gives the address and length of memory of `S`, which the value owns or borrows

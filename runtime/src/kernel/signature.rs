@@ -2,10 +2,10 @@
 //! expansion of `#[kernel]` calls only this on the host.
 //!
 //! All of its functions are safe to call, so the expansion needs no `unsafe` of its own. A crate
-//! that takes this crate's name is therefore trusted with nothing (H42). The only promise is the
-//! contract of [`Signature`], and [`__kernel!`](crate::__kernel) makes it. The promise is about
-//! this side only. Before a launch the driver compares the kernel's layout table with the table in
-//! the PTX, which `device_std::__entry!` wrote from what the entry does.
+//! that takes this crate's name is therefore trusted with nothing ([H42](crate::hazards#h42)). The
+//! only promise is the contract of [`Signature`], and [`__kernel!`](crate::__kernel) makes it. The
+//! promise is about this side only. Before a launch the driver compares the kernel's layout table
+//! with the table in the PTX, which `device_std::__entry!` wrote from what the entry does.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -120,7 +120,8 @@ const fn assert_passable(parameters: &[Parameter]) {
 /// Launches `K` in the order of `stream`.
 ///
 /// A block with more axes than the position does not build, even if the kernel's description was
-/// written by hand: threads that differ only along the other axis would hold the same index (H32).
+/// written by hand: threads that differ only along the other axis would hold the same index
+/// ([H32](crate::hazards#h32)).
 ///
 /// ```compile_fail,E0080
 /// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, Simulate, WriteArg};
@@ -157,7 +158,7 @@ const fn assert_passable(parameters: &[Parameter]) {
 ///
 /// A block with one axis builds:
 ///
-/// ```
+/// ```standalone_crate
 /// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, Simulate, WriteArg};
 /// # use device_std::prelude::*;
 /// # cuda_rt::streams! { Compute; }
@@ -211,7 +212,8 @@ where
 /// `output`.
 ///
 /// A kernel of single threads that returns a `Private` does not build, even with a description
-/// written by hand: without a block, nothing would be written for its threads (H39).
+/// written by hand: without a block, nothing would be written for its threads
+/// ([H39](crate::hazards#h39)).
 ///
 /// ```compile_fail,E0080
 /// # use cuda_rt::kernel::{ArgumentsOf, PositionOf, ReturnOf, Simulate};

@@ -15,6 +15,35 @@ use cuda_rt_driver::{AccessKind, CallSite};
 /// part. No code of a user runs, except destructors of [`Metadata`](crate::Metadata) in `retire`:
 /// its caller holds no lock, and has nothing half-done. No part can be written through `&`. Derive
 /// the trait instead.
+///
+/// ```
+/// # cuda_rt::streams! { pub Upload; pub Compute; }
+/// use cuda_rt::{Bundle, DeviceBuffer, Idle, PinnedBuffer, Place};
+///
+/// /// `P` is where all parts are: a stream, or `Idle`.
+/// #[derive(Bundle)]
+/// struct Frame<P: Place = Idle> {
+///     pixels: DeviceBuffer<u8, P>,
+///     counts: Vec<DeviceBuffer<u32, P>>,
+///     host: Option<PinnedBuffer<u8, P>>,
+///     #[bundle(plain)]
+///     width: usize,
+/// }
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let (upload, compute) = (gpu.stream::<Upload>()?, gpu.stream::<Compute>()?);
+/// let frame = Frame {
+///     pixels: upload.alloc_zeroed(64 * 4)?,
+///     counts: vec![upload.alloc_zeroed(16)?, upload.alloc_zeroed(16)?],
+///     host: None,
+///     width: 64,
+/// };
+/// let pending = upload.release(frame)?; // one event for all parts
+/// assert_eq!((pending.peek().width, pending.peek().counts.len()), (64, 2));
+/// let mut frame: Frame<Compute> = compute.acquire(pending)?;
+/// compute.fill(&mut frame.pixels, 255)?;
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a bundle of idle buffers",
     label = "cannot be handed over",

@@ -36,7 +36,8 @@ macro_rules! casts {
             /// writes and checks nothing. No GPU work.
             ///
             /// # Hazards prevented
-            /// H39: memory that nothing wrote (`MaybeUninit`) has no elements to cast.
+            /// [H39](crate::hazards#h39): memory that nothing wrote (`MaybeUninit`) has no elements
+            /// to cast.
             ///
             /// # Errors
             /// [`Error::Cast`] if the memory is no whole number of the new elements, or begins

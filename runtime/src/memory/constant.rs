@@ -21,7 +21,8 @@ use crate::tag::{DeviceTag, Idle, Live, OnDevice, StreamTag};
 /// and graphs like a buffer.
 ///
 /// # Hazards prevented
-/// H02, H08 (no method writes it), H21 (nothing frees it).
+/// [H02](crate::hazards#h02), [H08](crate::hazards#h08) (no method writes it),
+/// [H21](crate::hazards#h21) (nothing frees it).
 ///
 /// ```
 /// # cuda_rt::streams! { pub Compute; }

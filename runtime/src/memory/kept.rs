@@ -22,12 +22,13 @@ use cuda_rt_driver::CallSite;
 /// `DeviceBuffer<f32, S>` is a `Kept<DeviceBuffer<f32, Idle<AnyDevice>>>`.
 ///
 /// Dropping it frees the bundle in the order of its stream, as a buffer's drop does, and does not
-/// block. It holds its stream, and leaking it leaks both (H22).
+/// block. It holds its stream, and leaking it leaks both ([H22](crate::hazards#h22)).
 ///
 /// # Hazards prevented
-/// H01–H03, H06: a stream uses the bundle only after the comparison has shown that the stream keeps
-/// it, or behind an event. H13, H14: the host uses it in [`host`](Self::host) only. H36: the device
-/// is compared too.
+/// [H01](crate::hazards#h01)–[H03](crate::hazards#h03), [H06](crate::hazards#h06): a stream uses
+/// the bundle only after the comparison has shown that the stream keeps it, or behind an event.
+/// [H13](crate::hazards#h13), [H14](crate::hazards#h14): the host uses it in [`host`](Self::host)
+/// only. [H36](crate::hazards#h36): the device is compared too.
 //
 // # Invariants
 // KEPT-1. `bundle` is on the device of `stream`, and owned by `stream`: every use is in its order.
@@ -113,7 +114,8 @@ impl<R: Bundle<Device = AnyDevice>> Kept<R> {
     /// are a `&mut [T]` there; device memory has a length only. Stays kept by its stream.
     ///
     /// # Hazards prevented
-    /// H13, H14: no work that uses the bundle is pending, nor enqueued while `body` runs.
+    /// [H13](crate::hazards#h13), [H14](crate::hazards#h14): no work that uses the bundle is
+    /// pending, nor enqueued while `body` runs.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) if the wait fails. `body` is then not called, and

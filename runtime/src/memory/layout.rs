@@ -100,6 +100,29 @@ impl Layout2 {
 
 /// Planes of rows of elements in a buffer: a volume, or a batch of frames. All numbers are in
 /// elements of the buffer.
+///
+/// A region of four frames that lie one after another, each with 2 rows of padding:
+///
+/// ```
+/// use cuda_rt::Layout3;
+///
+/// # cuda_rt::streams! { pub Copies; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let copies = gpu.stream::<Copies>()?;
+/// let (width, height, frames) = (6, 4, 4);
+/// let padded = Layout3::packed(width, height, frames).with_stride(8).with_plane_rows(6);
+/// let elements: Vec<u32> = (0..8 * 6 * 4).collect();
+/// let video = copies.alloc_from_slice(&elements)?;
+/// let mut dense = copies.alloc_zeroed::<u32>(width * height * frames)?;
+/// copies.copy_rows(&video, padded, &mut dense, Layout3::packed(width, height, frames))?;
+/// let dense = copies.copy_to_vec(&dense)?;
+/// assert_eq!(dense[..7], [0, 1, 2, 3, 4, 5, 8]); // without the gaps of the rows
+/// assert_eq!(dense[width * height], 8 * 6); // the next frame begins after its padding
+///
+/// let third = padded.at(2 * 8 * 6); // the last frames begin 2 planes later
+/// assert_eq!(third.offset, 96);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout3 {
     /// Elements before the first row.

@@ -12,6 +12,20 @@ use crate::tag::{DeviceTag, StreamTag, WriteCombined};
 /// # Safety
 /// `lent` returns views of the borrowed memory, and of no other. A view that can write is of memory
 /// borrowed by `&mut`.
+///
+/// ```
+/// # cuda_rt::streams! { pub Owner; pub Helper; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let (owner, helper) = (gpu.stream::<Owner>()?, gpu.stream::<Helper>()?);
+/// let input = owner.alloc_from_slice(&[1_u32, 2, 3])?;
+/// let mut output = owner.alloc_zeroed::<u32>(3)?;
+/// // A tuple of views is a loan: the other stream reads one, and writes the other.
+/// owner.lend_all(&helper, (&input, &mut output), |(input, mut output)| {
+///     helper.copy(&input, &mut output)
+/// })??;
+/// assert_eq!(owner.copy_to_vec(&output)?, [1, 2, 3]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be lent by stream `{S}`",
     label = "not a borrow of memory that belongs to `{S}`",

@@ -15,7 +15,7 @@ macro_rules! many_parts {
             /// [`join_all`](Self::join_all) makes one buffer of the parts again.
             ///
             /// # Hazards prevented
-            /// H11 (the parts do not overlap), H21.
+            /// [H11](crate::hazards#h11) (the parts do not overlap), [H21](crate::hazards#h21).
             ///
             /// # Panics
             /// If `parts` is 0.
@@ -44,6 +44,30 @@ macro_rules! many_parts {
             ///
             /// # Panics
             /// If `chunk_len` is 0.
+            ///
+            /// ```
+            /// # cuda_rt::streams! { pub Compute; pub Download; }
+            /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+            /// # let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
+            /// let frames = compute.alloc_from_slice(&[1_u32, 2, 3, 4, 5])?.into_chunks(2);
+            /// let lens: Vec<usize> = frames.iter().map(|frame| frame.len()).collect();
+            /// assert_eq!(lens, [2, 2, 1]);
+            ///
+            /// // Each part moves alone: the first to another stream.
+            /// let mut frames = frames.into_iter();
+            /// let first = frames.next().expect("there are three");
+            /// let first = download.acquire(compute.release(first)?)?;
+            /// assert_eq!(download.copy_to_vec(&first)?, [1, 2]);
+            /// let first = compute.acquire(download.release(first)?)?;
+            /// let parts = [first].into_iter().chain(frames).collect();
+            /// let whole = cuda_rt::DeviceBuffer::join_all(parts)?;
+            /// assert_eq!(whole.len(), 5);
+            ///
+            /// // Pinned memory has the same parts.
+            /// let parts = gpu.pinned_from(&[1_u8; 5])?.into_chunks(4);
+            /// assert_eq!(cuda_rt::PinnedBuffer::join_all(parts)?.len(), 5);
+            /// # Ok::<(), cuda_rt::Error>(())
+            /// ```
             #[track_caller]
             pub fn into_chunks(self, chunk_len: usize) -> Vec<Self> {
                 assert!(chunk_len != 0, "chunks of 0 elements");

@@ -23,8 +23,8 @@ use crate::tag::{DeviceTag, Idle, Place, StreamTag};
 /// destructor that panics leaks the parts of the bundle that follow, and does no other harm.
 ///
 /// # Hazards prevented
-/// H06: the value moves with its bundle. H08: a bundle goes to another thread only if `T` is `Send`
-/// and `Sync`, because a view may stay behind.
+/// [H06](crate::hazards#h06): the value moves with its bundle. [H08](crate::hazards#h08): a bundle
+/// goes to another thread only if `T` is `Send` and `Sync`, because a view may stay behind.
 ///
 /// Counterexample: a view once would have borrowed the value in its bundle. But a view may be used
 /// while the bundle moves, because a buffer's memory stays where it is; a value does not.
@@ -65,6 +65,16 @@ impl<T, P> Metadata<T, P> {
     }
 
     /// The value, for writing: `None` if there is another clone or view of it.
+    ///
+    /// ```
+    /// use cuda_rt::{Idle, Metadata};
+    ///
+    /// let mut name: Metadata<String, Idle> = Metadata::new("frame".to_owned());
+    /// name.value_mut().expect("this is its only clone").push_str(" 1");
+    /// let shared = name.clone().into_arc(); // for a log, for example
+    /// assert!(name.value_mut().is_none());
+    /// assert_eq!((&**shared, name.len()), ("frame 1", 7));
+    /// ```
     pub fn value_mut(&mut self) -> Option<&mut T> {
         Arc::get_mut(&mut self.value)
     }

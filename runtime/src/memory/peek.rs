@@ -17,7 +17,8 @@ impl<R: Bundle> Handoff<R> {
     /// Calls nothing of the driver, and waits for nothing.
     ///
     /// # Hazards prevented
-    /// H01, H13: the memory of a pending bundle stays out of reach.
+    /// [H01](crate::hazards#h01), [H13](crate::hazards#h13): the memory of a pending bundle stays
+    /// out of reach.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }

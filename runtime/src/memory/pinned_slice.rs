@@ -13,6 +13,37 @@ use cuda_rt_driver::DeviceAddress;
 
 /// A view of pinned host memory that a stream owns. The CPU cannot reach the elements through it,
 /// unless the view is for the host ([`OnHost`](crate::OnHost)).
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let compute = gpu.stream::<Compute>()?;
+/// let data = compute.alloc_from_slice(&[3_u32, 1, 2, 0])?;
+/// let mut host = compute.adopt(gpu.pinned::<u32>(4)?)?;
+/// let (left, right) = host.split_at_mut(2); // two views, for two copies
+/// compute.copy_to_host(&data[..2], left)?;
+/// compute.copy_to_host(&data[2..], right)?;
+/// assert_eq!(host[1..].cast::<u8>()?.len(), 12);
+/// let graph = compute.capture(host, |stream, mut host| {
+///     stream.host_fn(&mut *host, |host| host[0] += 1) // when the stream gets there
+/// });
+/// let mut graph = graph?;
+/// graph.launch(&compute)?;
+///
+/// // A view for the host has the methods of `[T]`.
+/// graph.host(|mut host| {
+///     assert_eq!((host.len(), host.first(), host.last()), (4, Some(&4), Some(&0)));
+///     assert_eq!((host.to_vec(), host.get(9)), (vec![4, 1, 2, 0], None));
+///     assert!(host.contains(&2) && host.iter().sum::<u32>() == 7);
+///     host.sort();
+///     host.swap(0, 3);
+///     host.as_mut_slice()[1] = 9;
+///     assert_eq!(host.as_slice(), [4, 9, 2, 0]);
+///     host.copy_from_slice(&[1, 2, 3, 4]);
+///     host.fill(5);
+/// })?;
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 //
 // # Invariants
 // PINNED-SLICE-1. For the reference's lifetime its address is the address of `len` elements of
@@ -99,7 +130,7 @@ impl<T, P> PinnedSlice<T, P> {
     /// The elements, in a view for the host ([`Graph::host`](crate::Graph::host)).
     ///
     /// # Hazards prevented
-    /// H13: only a closure that runs after a wait gets a view for the host.
+    /// [H13](crate::hazards#h13): only a closure that runs after a wait gets a view for the host.
     #[inline]
     pub fn as_slice(&self) -> &[T]
     where
@@ -113,7 +144,7 @@ impl<T, P> PinnedSlice<T, P> {
     /// The elements for writing, in a view for the host ([`Graph::host`](crate::Graph::host)).
     ///
     /// # Hazards prevented
-    /// H14: no copy of a GPU reads the elements meanwhile.
+    /// [H14](crate::hazards#h14): no copy of a GPU reads the elements meanwhile.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [T]
     where

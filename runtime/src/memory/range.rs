@@ -8,6 +8,17 @@ mod sealed {
 
 /// An index of memory that a stream owns: a range of elements. A single element is no index,
 /// because the host may not read it.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let mut data = compute.alloc_zeroed::<u32>(8)?;
+/// compute.fill(&mut data[2..4], 1)?; // any range of elements indexes a slice
+/// compute.fill(&mut data[6..], 2)?;
+/// assert_eq!(compute.copy_to_vec(&data[..])?, [0, 0, 1, 1, 0, 0, 2, 2]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "the host cannot read or write device memory, nor what a stream owns",
     label = "`{Self}` names an element; a stream's memory has only ranges",

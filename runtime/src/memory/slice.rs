@@ -21,7 +21,40 @@ use cuda_rt_driver::DeviceAddress;
 ///
 /// The pointee has no bytes that the host could touch: a reference is an address and a length. So
 /// Rust's own aliasing rules hold for device memory at no cost. Two overlapping `&mut DeviceSlice`
-/// are as impossible as two overlapping `&mut [f32]` (H11).
+/// are as impossible as two overlapping `&mut [f32]` ([H11](crate::hazards#h11)).
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::{DeviceSlice, Error, Stream};
+///
+/// /// Takes a part of a buffer too: `&mut buffer[2..]`.
+/// fn clear(compute: &Stream<Compute>, data: &mut DeviceSlice<f32, Compute>) -> Result<(), Error> {
+///     compute.fill(data, 0.0)
+/// }
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let compute = gpu.stream::<Compute>()?;
+/// let mut data = compute.alloc_from_slice(&[1.0_f32; 8])?;
+/// clear(&compute, &mut data[6..])?;
+///
+/// // Two halves at once, and equal parts.
+/// let (left, right) = data.split_at_mut(4);
+/// compute.copy(left, right)?;
+/// for (at, part) in data.chunks_exact_mut(2).enumerate() {
+///     compute.fill(part, at as f32)?;
+/// }
+/// let mut copy = compute.alloc_zeroed::<f32>(2)?;
+/// compute.copy(data.chunks_exact(2).nth(3).expect("there are four"), &mut copy)?;
+/// assert_eq!(compute.copy_to_vec(&copy)?, [3.0; 2]);
+///
+/// // The same bytes, as other elements.
+/// let (head, _tail) = data.split_at(1);
+/// assert_eq!(head.cast::<u8>()?.len(), 4);
+/// compute.fill(data[..1].cast_mut::<u32>()?, 1.0_f32.to_bits())?;
+/// assert_eq!(compute.copy_to_vec(&data[..1])?, [1.0]);
+/// assert_eq!(data[1..].address().0, data.address().0 + 4);
+/// # Ok::<(), Error>(())
+/// ```
 //
 // # Invariants
 // SLICE-1. For the reference's lifetime its address is the address of `len` elements of memory,
@@ -135,7 +168,7 @@ impl<T, P> DeviceSlice<T, P> {
     }
 
     /// Splits the view at element `mid`. Both halves can be used at once, because they do not
-    /// overlap (H11).
+    /// overlap ([H11](crate::hazards#h11)).
     ///
     /// # Panics
     /// If `mid > len`.

@@ -13,7 +13,37 @@ use crate::tag::{Live, StreamTag};
 ///
 /// A buffer changes its type when it moves between streams, and a struct field cannot. A slot keeps
 /// the handoff between two steps. A use of the slot waits for the slot's earlier uses, and for
-/// nothing else (H19).
+/// nothing else ([H19](crate::hazards#h19)).
+///
+/// ```
+/// # cuda_rt::streams! { pub Upload; pub Compute; }
+/// use cuda_rt::{PinnedBuffer, Slot, Stream};
+///
+/// struct Uploader {
+///     stream: Stream<Upload>,
+///     /// Two buffers, used in turn: the second is filled while the first is copied.
+///     staging: [Slot<PinnedBuffer<u32>>; 2],
+/// }
+///
+/// let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let mut uploader = Uploader {
+///     stream: gpu.stream()?,
+///     staging: [Slot::new(gpu.pinned(4)?), Slot::new(gpu.pinned(4)?)],
+/// };
+/// let mut data = uploader.stream.alloc_zeroed::<u32>(4)?;
+/// for item in 0..6 {
+///     let slot = &mut uploader.staging[item as usize % 2];
+///     slot.host(|staging| staging.fill(item))?; // waits for this slot's last upload only
+///     slot.on(&uploader.stream, |staging| uploader.stream.copy_to_device(staging, &mut data))??;
+///     assert_eq!(slot.peek().expect("no call has failed").len(), 4);
+/// }
+/// assert_eq!(uploader.stream.copy_to_vec(&data)?, [5; 4]);
+///
+/// let [first, _second] = uploader.staging;
+/// let first = gpu.stream::<Compute>()?.acquire(first.into_handoff()?)?; // out of the slot
+/// assert_eq!(first.len(), 4);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 pub struct Slot<R: Bundle> {
     /// `None` while a closure runs, and after an error that lost the bundle.
     pending: Option<Handoff<R>>,

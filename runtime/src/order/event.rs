@@ -15,7 +15,29 @@ use crate::tag::{DeviceTag, Live, StreamTag};
 /// measuring, and for a stage that must begin after another.
 ///
 /// # Hazards prevented
-/// H07: an event is recorded when it is made, once, and never again.
+/// [H07](crate::hazards#h07): an event is recorded when it is made, once, and never again.
+///
+/// At most two batches in flight: the host waits for the batch before the last one.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use std::collections::VecDeque;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let mut sums = compute.alloc_zeroed::<u32>(16)?;
+/// let mut in_flight = VecDeque::new();
+/// for batch in 0..5 {
+///     if in_flight.len() == 2 {
+///         let oldest: cuda_rt::Event<_> = in_flight.pop_front().expect("there are two");
+///         oldest.synchronize()?;
+///         assert!(oldest.query()?); // done, and it stays done
+///     }
+///     compute.fill(&mut sums, batch)?;
+///     in_flight.push_back(compute.record_event()?);
+/// }
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[must_use = "an event orders nothing by itself; wait for it with `Stream::wait_event` or `synchronize`"]
 pub struct Event<D> {
     lease: EventLease,

@@ -23,8 +23,24 @@ use cuda_rt_driver::{CallSite, DriverResult};
 /// after the device was lost. Thousands of futures may be in flight.
 ///
 /// Dropping the future frees the bundle once its fence is over, and does not block, like dropping
-/// the handoff. Leaking the future leaks the memory and does no other harm (H27). To stop waiting
-/// and keep the bundle, take the handoff [back](Self::into_handoff).
+/// the handoff. Leaking the future leaks the memory and does no other harm
+/// ([H27](crate::hazards#h27)). To stop waiting and keep the bundle, take the handoff
+/// [back](Self::into_handoff).
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use std::future::IntoFuture;
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let compute = gpu.stream::<Compute>()?;
+/// let pending = compute.release(compute.alloc_zeroed::<f32>(64)?)?;
+/// let future = pending.into_future(); // `pending.await` makes it too
+/// println!("done: {}", future.is_done()?);
+/// // Before it is polled, it is the same handoff, for a stream.
+/// let data = compute.acquire(future.into_handoff().expect("it was not polled"))?;
+/// assert_eq!(data.len(), 64);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[must_use = "futures do nothing unless polled; dropping this one frees what the handoff carries"]
 pub struct HandoffFuture<R: Bundle> {
     /// `None` once the future was ready.
@@ -129,7 +145,8 @@ where
     /// from the device's completion thread).
     ///
     /// # Hazards prevented
-    /// H13, H14, H16, H18, H27.
+    /// [H13](crate::hazards#h13), [H14](crate::hazards#h14), [H16](crate::hazards#h16),
+    /// [H18](crate::hazards#h18), [H27](crate::hazards#h27).
     ///
     /// # Errors
     /// [`Error::Driver`]. A failed wait is not a finished wait: the bundle is freed behind its
@@ -170,11 +187,11 @@ impl<R: Bundle> Handoff<R> {
     /// `body` gets the error. Does not block.
     ///
     /// This is no CUDA callback (`cuLaunchHostFunc`). `body` runs on the device's thread for
-    /// closures, after its events were seen done, and may call anything, also this library (H44).
-    /// Closures run one after another, so a slow closure delays the others, but no future. A panic
-    /// in `body` reaches the panic hook, and goes no further. A handoff of an [idle
-    /// bundle](Handoff::ready) needs no wait: its closure runs on this thread, before the call
-    /// returns.
+    /// closures, after its events were seen done, and may call anything, also this library
+    /// ([H44](crate::hazards#h44)). Closures run one after another, so a slow closure delays the
+    /// others, but no future. A panic in `body` reaches the panic hook, and goes no further. A
+    /// handoff of an [idle bundle](Handoff::ready) needs no wait: its closure runs on this thread,
+    /// before the call returns.
     ///
     /// Closures that are still waiting when the process ends do not run.
     ///
@@ -186,7 +203,9 @@ impl<R: Bundle> Handoff<R> {
     /// nothing of `R` either.
     ///
     /// # Hazards prevented
-    /// H13, H16, H18, and H26: `body` is `'static`, so it borrows nothing that could end before it.
+    /// [H13](crate::hazards#h13), [H16](crate::hazards#h16), [H18](crate::hazards#h18), and
+    /// [H26](crate::hazards#h26): `body` is `'static`, so it borrows nothing that could end before
+    /// it.
     ///
     /// # Errors
     /// [`Error::HostThread`] if a thread could not be started, or the process was forked from the
@@ -233,7 +252,8 @@ impl<R: Bundle> Handoff<R> {
     /// example that runs.
     ///
     /// # Hazards prevented
-    /// H13, H16, H18, and H26: what `body` and `R` borrow lives longer than the scope.
+    /// [H13](crate::hazards#h13), [H16](crate::hazards#h16), [H18](crate::hazards#h18), and
+    /// [H26](crate::hazards#h26): what `body` and `R` borrow lives longer than the scope.
     ///
     /// # Errors
     /// As for `on_done`; also in a process that was forked from the scope's process.

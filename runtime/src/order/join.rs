@@ -124,9 +124,9 @@ impl<R: Bundle> Handoff<R> {
     /// of the driver. [`split`](Handoff::split) undoes the join.
     ///
     /// # Hazards prevented
-    /// H10: the stream that acquires the result waits for every handoff. Counterexample: if the
-    /// result kept the event of the last release only, a stream could read the bundle while an
-    /// upload on another stream still writes its first part.
+    /// [H10](crate::hazards#h10): the stream that acquires the result waits for every handoff.
+    /// Counterexample: if the result kept the event of the last release only, a stream could read
+    /// the bundle while an upload on another stream still writes its first part.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Left; pub Right; pub Compute; }
@@ -151,12 +151,31 @@ impl<S: StreamTag> Stream<S> {
     /// skipped. Stream-ordered.
     ///
     /// # Hazards prevented
-    /// As [`acquire`](Self::acquire), and H10.
+    /// As [`acquire`](Self::acquire), and [H10](crate::hazards#h10).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) if a wait cannot be enqueued. All bundles are then
     /// freed behind their events; [`try_acquire`](Self::try_acquire) of [`Handoff::join`] gives
     /// them back.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Left; pub Right; pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let (left, right) = (gpu.stream::<Left>()?, gpu.stream::<Right>()?);
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let a = left.release(left.alloc_from_slice(&[1_u32])?)?;
+    /// let b = right.release(right.alloc_from_slice(&[2_u32])?)?;
+    /// let (a, b) = compute.acquire_all((a, b))?; // one call, and a wait for each
+    /// assert_eq!((compute.copy_to_vec(&a)?, compute.copy_to_vec(&b)?), (vec![1], vec![2]));
+    ///
+    /// // As many as there are at run time:
+    /// let tiles: Vec<_> = (0..3_u32)
+    ///     .map(|tile| left.release(left.alloc_from_slice(&[tile])?))
+    ///     .collect::<Result<_, _>>()?;
+    /// let tiles = compute.acquire_all(tiles)?;
+    /// assert_eq!(compute.copy_to_vec(&tiles[2])?, [2]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn acquire_all<H: Handoffs>(&self, handoffs: H) -> Result<<H::Carried as Bundle>::On<S>>
     where
         <H::Carried as Bundle>::Device: SameAs<S::Device>,

@@ -8,7 +8,27 @@ use crate::order::event_pool::EventLease;
 use crate::tag::Live;
 use cuda_rt_driver::DriverResult;
 
-/// A timing event that may not be done yet. It has no time until it is done (H34).
+/// A timing event that may not be done yet. It has no time until it is done
+/// ([H34](crate::hazards#h34)).
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// # let mut data = compute.alloc_zeroed::<f32>(1 << 16)?;
+/// let begin = compute.record_timed_event()?;
+/// compute.fill(&mut data, 1.0)?;
+/// let mut end = compute.record_timed_event()?;
+/// let end = loop {
+///     match end.query()? {
+///         Ok(finished) => break finished,
+///         Err(pending) => end = pending, // the host could do other work here
+///     }
+/// };
+/// let ms = end.elapsed_ms_since(&begin.synchronize()?)?;
+/// assert!(ms >= 0.0, "{ms}");
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[must_use = "a mark tells its time through `synchronize`"]
 pub struct TimedEvent<D> {
     lease: EventLease,
@@ -78,7 +98,8 @@ impl<D: Live> TimedEvent<D> {
 impl<D: Live> FinishedEvent<D> {
     /// The time from `earlier` to this event, in milliseconds (`cuEventElapsedTime`, whose
     /// resolution is about half a microsecond). It is negative if this event came first. A
-    /// simulated device models the time. Events of two devices cannot be compared (H35).
+    /// simulated device models the time. Events of two devices cannot be compared
+    /// ([H35](crate::hazards#h35)).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).

@@ -71,7 +71,7 @@ unsafe impl<D: DeviceTag> Lasting for Pooled<'_, D> {}
 /// stream. When the last handle and the last bundle of a stream are gone, the device lends its CUDA
 /// stream to the next [`create_stream`](Device::create_stream): a program that makes and drops
 /// 10,000 streams, one after another, has one. Leaking a handle keeps the CUDA stream from being
-/// lent again, and does no other harm (H22).
+/// lent again, and does no other harm ([H22](crate::hazards#h22)).
 ///
 /// ```
 /// use cuda_rt::{AnyDevice, AnyStream, DeviceBuffer, Error, Idle, Kept, Priority};
@@ -206,10 +206,10 @@ impl AnyStream {
     /// Lends the stream to `body`, with brands of its own for the stream and for its device. In
     /// `body` all of the typed API works. Calls nothing of the driver.
     ///
-    /// Buffers and the stream itself cannot leave `body` (H23); bundles come in and leave as
-    /// [`Kept`](crate::Kept). Several threads may run closures on one stream at once: their work
-    /// runs in the order of their calls. A call inside a call, on the same stream, gets a second
-    /// brand of the same stream, which orders the work of both.
+    /// Buffers and the stream itself cannot leave `body` ([H23](crate::hazards#h23)); bundles come
+    /// in and leave as [`Kept`](crate::Kept). Several threads may run closures on one stream at
+    /// once: their work runs in the order of their calls. A call inside a call, on the same stream,
+    /// gets a second brand of the same stream, which orders the work of both.
     ///
     /// ```
     /// # use cuda_rt::{AnyDevice, Error, Priority};

@@ -45,8 +45,8 @@ where
     /// work, use [`copy_to_host`](Self::copy_to_host) and a handoff.
     ///
     /// # Hazards prevented
-    /// H13, H15, H20: no copy in flight reaches borrowed memory, even if an error ends the copy
-    /// half-way.
+    /// [H13](crate::hazards#h13), [H15](crate::hazards#h15), [H20](crate::hazards#h20): no copy in
+    /// flight reaches borrowed memory, even if an error ends the copy half-way.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), before anything is enqueued.
@@ -85,7 +85,7 @@ where
     /// [`copy_to_slice`](Self::copy_to_slice) does.
     ///
     /// # Hazards prevented
-    /// H13, H15, H20.
+    /// [H13](crate::hazards#h13), [H15](crate::hazards#h15), [H20](crate::hazards#h20).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) and the errors of
@@ -117,7 +117,8 @@ where
     /// and calls [`copy_to_device`](Self::copy_to_device) saves a copy and the wait.
     ///
     /// # Hazards prevented
-    /// H14, H15, H20: no copy in flight reads borrowed memory.
+    /// [H14](crate::hazards#h14), [H15](crate::hazards#h15), [H20](crate::hazards#h20): no copy in
+    /// flight reads borrowed memory.
     ///
     /// # Errors
     /// As [`copy_to_slice`](Self::copy_to_slice); `destination` may then hold a part of the data.
@@ -138,10 +139,21 @@ where
     /// readable. **Blocks the host**, as [`copy_from_slice`](Self::copy_from_slice) does.
     ///
     /// # Hazards prevented
-    /// H14, H15, H20, H39.
+    /// [H14](crate::hazards#h14), [H15](crate::hazards#h15), [H20](crate::hazards#h20),
+    /// [H39](crate::hazards#h39).
     ///
     /// # Errors
     /// As [`copy_from_slice`](Self::copy_from_slice); the buffer is then freed.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let buffer = compute.alloc_uninit::<u32>(3)?;
+    /// let buffer = compute.init_from_slice(buffer, &[1, 2, 3])?; // readable from now on
+    /// assert_eq!(compute.copy_to_vec(&buffer)?, [1, 2, 3]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[track_caller]
     pub fn init_from_slice<T: Element>(
         &self,
@@ -161,7 +173,7 @@ where
     /// [`copy_from_slice`](Self::copy_from_slice) does. The memory is not zeroed first.
     ///
     /// # Hazards prevented
-    /// H14, H15, H20.
+    /// [H14](crate::hazards#h14), [H15](crate::hazards#h15), [H20](crate::hazards#h20).
     ///
     /// # Errors
     /// [`Error::TooLarge`](crate::Error::TooLarge), [`Error::Driver`](crate::Error::Driver) and the

@@ -57,8 +57,10 @@ impl<S: StreamTag> Stream<S> {
     /// stream waiting for ever.
     ///
     /// # Hazards prevented
-    /// H13, H14, H16 and H18 for `memory`; H26: the closure borrows nothing that could end before
-    /// it runs; H44: a CUDA call in the closure is an error.
+    /// [H13](crate::hazards#h13), [H14](crate::hazards#h14), [H16](crate::hazards#h16) and
+    /// [H18](crate::hazards#h18) for `memory`; [H26](crate::hazards#h26): the closure borrows
+    /// nothing that could end before it runs; [H44](crate::hazards#h44): a CUDA call in the closure
+    /// is an error.
     ///
     /// # Errors
     /// [`Error::Driver`]; [`Error::HostThread`] if the thread for closures could not be started, or

@@ -29,7 +29,8 @@ impl<S: StreamTag> Stream<S> {
     /// the driver.
     ///
     /// # Hazards prevented
-    /// H23: the brand of a stream stays in its closure, and the bundle leaves without it.
+    /// [H23](crate::hazards#h23): the brand of a stream stays in its closure, and the bundle leaves
+    /// without it.
     ///
     /// ```
     /// # use cuda_rt::{AnyDevice, Error, Priority};
@@ -65,8 +66,9 @@ impl<S: StreamTag> Stream<S> {
     /// Opens a bundle that this stream keeps. Costs a comparison, and calls nothing of the driver.
     ///
     /// # Hazards prevented
-    /// H01–H03: a bundle of another stream is refused. Counterexample: without the comparison, a
-    /// stream would read what another stream is still writing.
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03): a bundle of another stream is refused.
+    /// Counterexample: without the comparison, a stream would read what another stream is still
+    /// writing.
     ///
     /// # Errors
     /// [`Refused`] with the bundle: [`Error::OtherStream`] if another stream keeps it. Both are
@@ -90,7 +92,8 @@ impl<S: StreamTag> Stream<S> {
     /// On the same stream it costs a comparison. Stream-ordered; the host does not wait.
     ///
     /// # Hazards prevented
-    /// H01–H03: the bundle's earlier uses come first. H36: the device is compared.
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03): the bundle's earlier uses come first.
+    /// [H36](crate::hazards#h36): the device is compared.
     ///
     /// # Errors
     /// [`Refused`] with the bundle, kept as before: [`Error::OtherDevice`], and [`Error::Driver`].
@@ -131,10 +134,28 @@ impl<S: StreamTag> Stream<S> {
     /// nothing of the driver.
     ///
     /// # Hazards prevented
-    /// As [`open`](Self::open), and H11: the bundle is borrowed while a view exists.
+    /// As [`open`](Self::open), and [H11](crate::hazards#h11): the bundle is borrowed while a view
+    /// exists.
     ///
     /// # Errors
     /// [`Error::OtherStream`] if another stream keeps the bundle.
+    ///
+    /// ```
+    /// # use cuda_rt::{AnyDevice, Error, Priority};
+    /// # let gpu = AnyDevice::open_or_simulate(0)?;
+    /// # let create = |name| gpu.create_stream(name, Priority::Low);
+    /// let (one, two) = (create("one")?, create("two")?);
+    /// let mut kept = one.run(|s| s.alloc_zeroed::<u32>(4).map(|data| s.keep(data)))?;
+    /// let read = one.run(|s| {
+    ///     s.fill(&mut s.view(&mut kept)?, 3)?; // a comparison, and no call of the driver
+    ///     s.copy_to_vec(&s.by_ref(&kept)?)
+    /// })?;
+    /// assert_eq!(read, [3; 4]);
+    /// // Another stream is refused, or waits on the GPU as it says.
+    /// assert!(two.run(|s| matches!(s.view(&mut kept), Err(Error::OtherStream { .. }))));
+    /// two.run(|s| s.view_ordered(&mut kept, |mut view| s.fill(&mut view, 4)))??;
+    /// # Ok::<(), Error>(())
+    /// ```
     #[inline]
     pub fn view<'v, R: Bundle<Device = AnyDevice>>(&self, kept: &'v mut Kept<R>) -> Result<R::View<'v, S>>
     where

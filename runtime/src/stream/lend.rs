@@ -126,6 +126,19 @@ impl<S: StreamTag> Stream<S> {
     ///
     /// In a capture the host cannot wait. If the wait at the end cannot be enqueued there,
     /// [`Error::Driver`] comes after `body` has run, and the capture fails too.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Owner; pub Helper; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let (owner, helper) = (gpu.stream::<Owner>()?, gpu.stream::<Helper>()?);
+    /// let mut data = owner.alloc_zeroed::<u32>(6)?;
+    /// let (left, right) = data.split_at_mut(3);
+    /// // `helper` fills one half, and waits for `owner` before; `owner` fills the other half.
+    /// owner.lend(&helper, right, |right| helper.fill(right, 2))??;
+    /// owner.fill(left, 1)?;
+    /// assert_eq!(owner.copy_to_vec(&data)?, [1, 1, 1, 2, 2, 2]); // behind both
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn lend<T, B: StreamTag<Device = S::Device>, O>(
         &self,
         to: &Stream<B>,
@@ -149,7 +162,8 @@ impl<S: StreamTag> Stream<S> {
     /// later writes wait for the reads of `to`.
     ///
     /// # Hazards prevented
-    /// H01 (`to` waits for the writer), H02 and H10 (a later write waits for every reader), H08.
+    /// [H01](crate::hazards#h01) (`to` waits for the writer), [H02](crate::hazards#h02) and
+    /// [H10](crate::hazards#h10) (a later write waits for every reader), [H08](crate::hazards#h08).
     ///
     /// # Errors
     /// As for [`lend`](Self::lend).
@@ -187,7 +201,7 @@ impl<S: StreamTag> Stream<S> {
     /// Stream-ordered. Works inside a capture too.
     ///
     /// # Hazards prevented
-    /// As for [`lend_ref`](Self::lend_ref), and H11.
+    /// As for [`lend_ref`](Self::lend_ref), and [H11](crate::hazards#h11).
     ///
     /// # Errors
     /// As for [`lend`](Self::lend).

@@ -20,7 +20,8 @@ impl<S: StreamTag> Stream<S> {
     /// A capture takes no prefetch: CUDA does not record it.
     ///
     /// # Hazards prevented
-    /// H21: the memory is neither freed nor reused before the pages have moved.
+    /// [H21](crate::hazards#h21): the memory is neither freed nor reused before the pages have
+    /// moved.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
@@ -72,7 +73,7 @@ impl<S: StreamTag> Stream<S> {
     /// the pages begin on the GPU.
     ///
     /// # Hazards prevented
-    /// H39.
+    /// [H39](crate::hazards#h39).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver); the buffer then goes back to its pool.

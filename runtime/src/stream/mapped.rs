@@ -27,9 +27,10 @@ impl<S: StreamTag> Stream<S> {
     /// captures take the result. Collectives take buffers of the device only.
     ///
     /// # Hazards prevented
-    /// H13 and H14: the host reaches the memory only after a wait for this stream's work
-    /// ([`synchronize`](crate::Handoff::synchronize)). H16: the memory is neither unmapped nor
-    /// reused before that work is over.
+    /// [H13](crate::hazards#h13) and [H14](crate::hazards#h14): the host reaches the memory only
+    /// after a wait for this stream's work ([`synchronize`](crate::Handoff::synchronize)).
+    /// [H16](crate::hazards#h16): the memory is neither unmapped nor reused before that work is
+    /// over.
     ///
     /// # Errors
     /// [`Error::Driver`] if this device cannot reach the memory. That happens only to memory that
@@ -59,7 +60,8 @@ impl<S: StreamTag> Stream<S> {
     /// written values once it has waited for a handoff of the buffer.
     ///
     /// # Hazards prevented
-    /// H11 (the view is unique), H13, H14, H16.
+    /// [H11](crate::hazards#h11) (the view is unique), [H13](crate::hazards#h13),
+    /// [H14](crate::hazards#h14), [H16](crate::hazards#h16).
     ///
     /// # Errors
     /// As [`mapped`](Self::mapped).
@@ -87,12 +89,13 @@ impl<S: StreamTag> Stream<S> {
     /// ([`KernelOutput`]). The launch gives the pinned buffer back, readable.
     ///
     /// # Hazards prevented
-    /// H39: the buffer is readable only after a launch that writes all of it. H13, H14.
+    /// [H39](crate::hazards#h39): the buffer is readable only after a launch that writes all of it.
+    /// [H13](crate::hazards#h13), [H14](crate::hazards#h14).
     ///
     /// # Errors
     /// As [`mapped`](Self::mapped); [`Refused`] holds the buffer.
     ///
-    /// ```
+    /// ```standalone_crate
     /// use device_std::prelude::*;
     /// # device_std::kernel_module!(concat!(
     /// #     env!("CARGO_MANIFEST_DIR"),
@@ -137,7 +140,7 @@ impl<S: StreamTag> Stream<S> {
     /// filled through [`mapped_mut`](Self::mapped_mut).
     ///
     /// # Hazards prevented
-    /// H13, H39.
+    /// [H13](crate::hazards#h13), [H39](crate::hazards#h39).
     ///
     /// # Errors
     /// [`Error::Driver`]; the buffer then goes back to its pool.
@@ -180,6 +183,18 @@ impl<S: StreamTag> Stream<S> {
 /// element. [`Stream::mapped_output`] makes it.
 ///
 /// Dropping it gives the memory back to its pool, as a dropped buffer does.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let memory = compute.adopt(gpu.pinned_uninit::<f32>(512)?)?;
+/// let output = compute.mapped_output(memory).map_err(|refused| refused.error)?;
+/// // A launch takes `output` by value. Without a launch the memory comes back as it was.
+/// let memory = output.into_buffer();
+/// assert_eq!(memory.len(), 512);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 //
 // # Invariants
 // MAPPED-OUTPUT-1. `address` is the address by which the device of `S` reaches the memory of

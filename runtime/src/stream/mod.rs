@@ -55,6 +55,28 @@ use cuda_rt_driver::{CallSite, DeviceAddress, Kind};
 ///
 /// Operations are *stream-ordered* unless they say that they block: they are enqueued, return at
 /// once, and run after all earlier work of the stream.
+///
+/// ```
+/// use cuda_rt::{Device, Error};
+///
+/// cuda_rt::streams! { pub Compute; pub Download; }
+///
+/// let gpu = Device::open_or_simulate()?;
+/// let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
+/// assert_eq!(compute.device().properties().name, gpu.properties().name);
+///
+/// // Enqueued, and not waited for: the memory exists, is filled and is copied in this order.
+/// let mut data = compute.init_filled(compute.alloc_uninit::<u32>(8)?, 1)?;
+/// compute.fill(&mut data[4..], 2)?;
+/// let copy = compute.init_from(compute.alloc_uninit(8)?, &data)?;
+///
+/// // Another stream gets the memory behind an event. The copy to the host is enqueued there.
+/// let copy = download.acquire(compute.release(copy)?)?;
+/// let host = download.init_host_from(download.adopt(gpu.pinned_uninit(8)?)?, &copy)?;
+/// let host = download.release(host)?.synchronize()?; // the host waits here only
+/// assert_eq!(host[..], [1, 1, 1, 1, 2, 2, 2, 2]);
+/// # Ok::<(), Error>(())
+/// ```
 pub struct Stream<S> {
     at: StreamRef,
     core: Arc<DeviceCore>,
@@ -122,21 +144,13 @@ impl<S: StreamTag> Stream<S> {
     /// would race with them.
     ///
     /// # Hazards prevented
-    /// H01–H04 and H06: after the call the program cannot name the bundle on this stream. Another
-    /// stream can use it only through [`acquire`](Self::acquire).
+    /// [H01](crate::hazards#h01)–[H04](crate::hazards#h04) and [H06](crate::hazards#h06): after the
+    /// call the program cannot name the bundle on this stream. Another stream can use it only
+    /// through [`acquire`](Self::acquire).
     ///
     /// # Errors
     /// [`Error::Driver`] if the event cannot be recorded. The bundle is then dropped in this
     /// stream's order; [`try_release`](Self::try_release) gives it back.
-    ///
-    /// ```
-    /// # cuda_rt::streams! { pub Compute; pub Download; }
-    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
-    /// let (compute, download) = (gpu.stream::<Compute>()?, gpu.stream::<Download>()?);
-    /// let frame = compute.alloc_zeroed::<f32>(1024)?;
-    /// let frame = download.acquire(compute.release(frame)?)?;
-    /// # Ok::<(), cuda_rt::Error>(())
-    /// ```
     #[inline]
     pub fn release<R: OwnedBy<S>>(&self, bundle: R) -> Result<Handoff<R::Idle>> {
         Ok(self.try_release(bundle)?)
@@ -169,7 +183,8 @@ impl<S: StreamTag> Stream<S> {
     /// bundle it carries: `|handoff: Handoff<DeviceBuffer<f32>>| stream.acquire(handoff)`.
     ///
     /// # Hazards prevented
-    /// H01–H03, H05 (the handoff is consumed), H36.
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03), [H05](crate::hazards#h05) (the handoff
+    /// is consumed), [H36](crate::hazards#h36).
     ///
     /// # Errors
     /// [`Error::Driver`] if the wait cannot be enqueued. The bundle is then freed behind its event;
@@ -312,9 +327,9 @@ impl<S: StreamTag> Stream<S> {
     }
 
     /// Allocates `len` elements without writing them (`cuMemAllocFromPoolAsync`). Stream-ordered.
-    /// The type does not allow reads (H39). A kernel that returns its element writes the memory and
-    /// makes it readable ([`KernelOutput`](crate::kernel::KernelOutput)); so do
-    /// [`init_filled`](Self::init_filled), [`init_from`](Self::init_from),
+    /// The type does not allow reads ([H39](crate::hazards#h39)). A kernel that returns its element
+    /// writes the memory and makes it readable ([`KernelOutput`](crate::kernel::KernelOutput)); so
+    /// do [`init_filled`](Self::init_filled), [`init_from`](Self::init_from),
     /// [`init_from_host`](Self::init_from_host) and [`init_from_slice`](Self::init_from_slice).
     ///
     /// # Errors
@@ -380,10 +395,10 @@ impl<S: StreamTag> Stream<S> {
 
     /// Copies pinned host memory to the device (`cuMemcpyHtoDAsync`). Stream-ordered; both sides
     /// belong to this stream until released, so the host cannot change the source under the copy
-    /// (H14).
+    /// ([H14](crate::hazards#h14)).
     ///
-    /// Pageable memory (`Vec`, slices, the stack) is refused (H15): the driver stages copies of
-    /// pageable memory, and nothing says when they are over. Use
+    /// Pageable memory (`Vec`, slices, the stack) is refused ([H15](crate::hazards#h15)): the
+    /// driver stages copies of pageable memory, and nothing says when they are over. Use
     /// [`Device::pinned_from`](crate::Device::pinned_from), or
     /// [`copy_from_slice`](Self::copy_from_slice), which blocks.
     ///
@@ -403,7 +418,8 @@ impl<S: StreamTag> Stream<S> {
     }
 
     /// Copies device memory to pinned host memory (`cuMemcpyDtoHAsync`). Stream-ordered; the host
-    /// reaches the result only through the handoff's [`synchronize`](Handoff::synchronize) (H13).
+    /// reaches the result only through the handoff's [`synchronize`](Handoff::synchronize)
+    /// ([H13](crate::hazards#h13)).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
@@ -422,7 +438,7 @@ impl<S: StreamTag> Stream<S> {
 
     /// Copies device memory to uninitialised pinned memory, and so makes the pinned buffer readable
     /// (`cuMemcpyDtoHAsync`). Stream-ordered; the host reaches the result only through the
-    /// handoff's [`synchronize`](Handoff::synchronize) (H13).
+    /// handoff's [`synchronize`](Handoff::synchronize) ([H13](crate::hazards#h13)).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`] and [`Error::Driver`]; the buffer then goes back to its pool.

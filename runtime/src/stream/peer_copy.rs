@@ -73,8 +73,8 @@ impl<S: StreamTag> Stream<S> {
     /// to that stream, could still be reading.
     ///
     /// # Hazards prevented
-    /// H37: the source is on no stream until its handoff is acquired, and the destination belongs
-    /// to this stream.
+    /// [H37](crate::hazards#h37): the source is on no stream until its handoff is acquired, and the
+    /// destination belongs to this stream.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`](crate::Error::LengthMismatch), and
@@ -142,8 +142,8 @@ impl<S: StreamTag> Stream<S> {
     /// [`copy_from_peer`](Self::copy_from_peer). The rest of the destination does not change.
     ///
     /// # Hazards prevented
-    /// H37: the destination is on no stream until its handoff is acquired, and the acquiring stream
-    /// waits for the copy.
+    /// [H37](crate::hazards#h37): the destination is on no stream until its handoff is acquired,
+    /// and the acquiring stream waits for the copy.
     ///
     /// # Errors
     /// As [`copy_from_peer`](Self::copy_from_peer); [`try_copy_to_peer`](Self::try_copy_to_peer)

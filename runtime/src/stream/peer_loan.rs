@@ -21,7 +21,8 @@ impl<S: StreamTag> Stream<S> {
     /// device could free or write the memory as soon as the launch returns.
     ///
     /// # Hazards prevented
-    /// H36, H37: the memory belongs to this stream, and its own device has no handle of it. H21.
+    /// [H36](crate::hazards#h36), [H37](crate::hazards#h37): the memory belongs to this stream, and
+    /// its own device has no handle of it. [H21](crate::hazards#h21).
     ///
     /// # Errors
     /// [`Error::Driver`]: with `NOT_SUPPORTED` where the devices have no link, or the memory is not

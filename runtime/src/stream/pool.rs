@@ -57,6 +57,21 @@ impl<D: Live> Device<D> {
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver).
+    ///
+    /// ```
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// use cuda_rt::Priority;
+    ///
+    /// let urgent = gpu.stream_pool_with_priority(2, Priority::High)?;
+    /// let sums = urgent.with(|stream| stream.release(stream.alloc_from_slice(&[1_u32, 2])?))?;
+    /// // What leaves a closure is a handoff, which any stream can acquire.
+    /// let sums = urgent.with(|stream| {
+    ///     let sums = stream.acquire(sums)?;
+    ///     stream.copy_to_vec(&sums)
+    /// })?;
+    /// assert_eq!(sums, [1, 2]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn stream_pool_with_priority(&self, streams: usize, priority: Priority) -> Result<StreamPool<D>> {
         let create = |_| self.core().anonymous_stream(priority).map(|at| (at, 0));
         let streams: Vec<_> = (0..streams.max(1))
@@ -84,7 +99,7 @@ impl<D: Live> StreamPool<D> {
     /// Runs `body` with the stream that the fewest closures are using. Equally used streams take
     /// turns: a closure that only enqueues ends long before its work, and the next closure should
     /// get another stream. Bundles come in and leave as [`Handoff`](crate::Handoff)s, which carry
-    /// no brand; buffers and the stream itself cannot leave (H23).
+    /// no brand; buffers and the stream itself cannot leave ([H23](crate::hazards#h23)).
     ///
     /// When every stream is in use, two closures share one. Their work is then ordered, which costs
     /// overlap only: the stream itself orders a handoff between two of its brands.

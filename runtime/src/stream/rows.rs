@@ -23,7 +23,8 @@ impl<S: StreamTag> Stream<S> {
     /// other rows or other memory returns [`Error::NotAnUpdate`].
     ///
     /// # Hazards prevented
-    /// H01–H03, H11: as for [`copy`](Self::copy); all of both slices counts as used.
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03), [H11](crate::hazards#h11): as for
+    /// [`copy`](Self::copy); all of both slices counts as used.
     ///
     /// # Errors
     /// [`Error::Layout`] if a layout does not fit its memory, or the layouts do not fit each other;
@@ -72,7 +73,8 @@ impl<S: StreamTag> Stream<S> {
     /// Stream-ordered. Layouts and errors are those of [`copy_rows`](Self::copy_rows).
     ///
     /// # Hazards prevented
-    /// H14, H15: as for [`copy_to_device`](Self::copy_to_device).
+    /// [H14](crate::hazards#h14), [H15](crate::hazards#h15): as for
+    /// [`copy_to_device`](Self::copy_to_device).
     ///
     /// # Errors
     /// [`Error::Layout`] and [`Error::Driver`].
@@ -98,7 +100,7 @@ impl<S: StreamTag> Stream<S> {
     /// Stream-ordered. Layouts and errors are those of [`copy_rows`](Self::copy_rows).
     ///
     /// # Hazards prevented
-    /// H13: as for [`copy_to_host`](Self::copy_to_host).
+    /// [H13](crate::hazards#h13): as for [`copy_to_host`](Self::copy_to_host).
     ///
     /// # Errors
     /// [`Error::Layout`] and [`Error::Driver`].
@@ -138,7 +140,7 @@ impl<S: StreamTag> Stream<S> {
 
     /// Copies rows to uninitialised device memory, packed, and so makes the buffer readable
     /// (`cuMemcpy2DAsync`, `cuMemcpy3DAsync`). Stream-ordered. The buffer has as many elements as
-    /// the rows, so each element is written (H39).
+    /// the rows, so each element is written ([H39](crate::hazards#h39)).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Layout`] and [`Error::Driver`]; the buffer is then
@@ -177,11 +179,34 @@ impl<S: StreamTag> Stream<S> {
 
     /// Copies rows of pinned memory to uninitialised device memory, packed, and so makes the buffer
     /// readable (`cuMemcpy2DAsync`, `cuMemcpy3DAsync`). Stream-ordered. The buffer has as many
-    /// elements as the rows (H39).
+    /// elements as the rows ([H39](crate::hazards#h39)).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Layout`] and [`Error::Driver`]; the buffer is then
     /// freed.
+    ///
+    /// The region of a frame goes up, and comes back into pinned memory:
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Copies; }
+    /// use cuda_rt::Layout2;
+    ///
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let copies = gpu.stream::<Copies>()?;
+    /// let frame: Vec<u32> = (0..8 * 4).collect();
+    /// let frame = copies.adopt(gpu.pinned_from(&frame)?)?;
+    /// let region = Layout2::packed(8, 4).region(2, 1, 3, 2);
+    /// let tile = copies.init_from_host_rows(copies.alloc_uninit(6)?, &frame, region)?;
+    ///
+    /// let mut canvas = copies.alloc_zeroed::<u32>(8 * 4)?;
+    /// copies.copy_rows_to_device(&frame, region, &mut canvas, region)?; // to the same place
+    /// let host = copies.adopt(gpu.pinned_uninit(6)?)?;
+    /// let host = copies.init_host_from_rows(host, &canvas, region)?;
+    /// let host = copies.release(host)?.synchronize()?;
+    /// assert_eq!(host[..], [10, 11, 12, 18, 19, 20]);
+    /// assert_eq!(copies.copy_to_vec(&tile)?, host[..]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[track_caller]
     pub fn init_from_host_rows<T: Element, P: ReadBy<S>>(
         &self,
@@ -202,7 +227,7 @@ impl<S: StreamTag> Stream<S> {
 
     /// Copies rows of device memory to uninitialised pinned memory, packed, and so makes the pinned
     /// buffer readable (`cuMemcpy2DAsync`, `cuMemcpy3DAsync`). Stream-ordered. The buffer has as
-    /// many elements as the rows (H39).
+    /// many elements as the rows ([H39](crate::hazards#h39)).
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::Layout`] and [`Error::Driver`]; the buffer then goes

@@ -13,7 +13,7 @@
 //! trait by itself.
 //!
 //! Types hold their tags as `PhantomData<fn(S) -> S>`. It is invariant, so no brand can be widened
-//! or narrowed (H24), and neither `Send` nor `Sync` depends on the tag.
+//! or narrowed ([H24](crate::hazards#h24)), and neither `Send` nor `Sync` depends on the tag.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -29,6 +29,22 @@ pub unsafe trait DeviceTag: Sized {}
 ///
 /// # Safety
 /// Work given to a stream of the device is run, not recorded.
+///
+/// A function for any device, also for scoped ones:
+///
+/// ```
+/// # use cuda_rt::simulator::SimConfig;
+/// use cuda_rt::{Device, Idle, Live, PinnedBuffer, Result};
+///
+/// fn staging<D: Live>(gpu: &Device<D>) -> Result<PinnedBuffer<u8, Idle<D>>> {
+///     gpu.pinned(4096)
+/// }
+///
+/// let gpu = Device::open_or_simulate()?;
+/// assert_eq!(staging(&gpu)?.len(), 4096);
+/// Device::simulated(SimConfig::new(), |gpu| assert_eq!(staging(&gpu).unwrap().len(), 4096))?;
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "nothing has run yet: this stream is being captured",
     label = "a graph that is being recorded cannot be waited for, shared, or given host memory",
@@ -68,6 +84,31 @@ unsafe impl Live for Scoped<'_> {}
 ///
 /// # Safety
 /// `Device` is the device instance that the place is on.
+///
+/// A struct whose buffers are on a stream, or idle:
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::{Bundle, DeviceBuffer, Idle, Place};
+///
+/// #[derive(Bundle)]
+/// struct Model<P: Place = Idle> {
+///     weights: DeviceBuffer<f32, P>,
+/// }
+///
+/// /// On any place.
+/// fn parameters<P: Place>(model: &Model<P>) -> usize {
+///     model.weights.len()
+/// }
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let model = Model { weights: compute.alloc_zeroed(100)? };
+/// assert_eq!(parameters(&model), 100);
+/// let model: Model<Idle> = compute.release(model)?.synchronize()?;
+/// assert_eq!(parameters(&model), 100);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 pub unsafe trait Place: Sized {
     /// The device.
     type Device: DeviceTag;
@@ -85,6 +126,27 @@ unsafe impl<D: DeviceTag> Place for Idle<D> {
 ///
 /// # Safety
 /// All [`Stream`](crate::Stream)s with this tag are one CUDA stream.
+///
+/// A function for any stream of any device:
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; pub Upload; }
+/// use cuda_rt::{DeviceBuffer, Element, Result, Stream, StreamTag};
+///
+/// fn repeated<S: StreamTag, T: Element>(
+///     stream: &Stream<S>,
+///     value: T,
+///     len: usize,
+/// ) -> Result<DeviceBuffer<T, S>> {
+///     stream.init_filled(stream.alloc_uninit(len)?, value)
+/// }
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let (compute, upload) = (gpu.stream::<Compute>()?, gpu.stream::<Upload>()?);
+/// assert_eq!(repeated(&compute, 1_u8, 64)?.len(), 64);
+/// assert_eq!(upload.copy_to_vec(&repeated(&upload, 2.5, 2)?)?, [2.5; 2]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a stream",
     label = "no stream owns this",
@@ -171,6 +233,26 @@ unsafe impl<D: Live> IdlePlace for Idle<D> {}
 ///
 /// # Safety
 /// `Key` is a type of no other stream tag of the same device.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute, priority = High; }
+/// use cuda_rt::{Device, Live, NamedStream, Priority, Result, Stream};
+///
+/// fn announced<S: NamedStream>(gpu: &Device<S::Device>) -> Result<Stream<S>>
+/// where
+///     S::Device: Live,
+///     Device<S::Device>: cuda_rt::Opens<S, S::Device>,
+/// {
+///     println!("opens {}", S::NAME);
+///     gpu.stream()
+/// }
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let compute: Stream<Compute> = announced(&gpu)?;
+/// assert_eq!((Compute::<cuda_rt::Gpu<0>>::NAME, compute.is_done()?), ("Compute", true));
+/// assert!(matches!(<Compute as NamedStream>::PRIORITY, Priority::High));
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be asked of a device",
     label = "not a tag declared with `streams!`",
@@ -214,6 +296,31 @@ impl Priority {
 ///
 /// # Safety
 /// Every earlier write to memory of that place is ordered before later work of `S`.
+///
+/// A function that takes what its stream may read, and what it may write:
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::{DeviceSlice, ReadBy, Result, Stream, StreamTag, WriteBy};
+///
+/// fn twice<S: StreamTag, P: ReadBy<S>, Q: WriteBy<S>>(
+///     stream: &Stream<S>,
+///     from: &DeviceSlice<u32, P>,
+///     to: &mut DeviceSlice<u32, Q>,
+/// ) -> Result<()> {
+///     let (first, second) = to.split_at_mut(from.len());
+///     stream.copy(from, first)?;
+///     stream.copy(from, second)
+/// }
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let from = compute.alloc_from_slice(&[1, 2])?;
+/// let mut to = compute.alloc_zeroed(4)?;
+/// twice(&compute, &from, &mut to)?;
+/// assert_eq!(compute.copy_to_vec(&to)?, [1, 2, 1, 2]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` may not read memory that belongs to `{Self}`",
     label = "belongs to `{Self}`, and nothing orders its work before that of `{S}`",
@@ -307,6 +414,11 @@ impl<D, P: Place> OnDevice<D, P> {
 
 /// Declares stream tags: types that each name one CUDA stream on every device.
 ///
+/// For each name it makes a struct of no size, `Compute<D = Gpu<0>>`, with the visibility and the
+/// documentation that stand before the name. It implements [`Place`](crate::Place),
+/// [`StreamTag`](crate::StreamTag) and [`NamedStream`](crate::NamedStream) for each device `D`. No
+/// stream is made before a device is asked for it.
+///
 /// `priority` is one of `Low` (the default), `Normal`, `High`; it affects kernels, not copies.
 ///
 /// All code that asks a device for one tag shares one stream
@@ -320,6 +432,19 @@ impl<D, P: Place> OnDevice<D, P> {
 ///     /// Copies results back.
 ///     pub Download;
 /// }
+///
+/// use cuda_rt::{Device, DeviceBuffer, Stream};
+///
+/// /// On GPU 0. For any device: `Stream<Compute<D>>`.
+/// fn zeros(compute: &Stream<Compute>) -> cuda_rt::Result<DeviceBuffer<u32, Compute>> {
+///     compute.alloc_zeroed(16)
+/// }
+///
+/// let gpu = Device::open_or_simulate()?;
+/// let (compute, again) = (gpu.stream::<Compute>()?, gpu.stream::<Compute>()?);
+/// assert_eq!(compute.raw(), again.raw()); // one tag is one stream
+/// assert_eq!(zeros(&again)?.len(), 16);
+/// # Ok::<(), cuda_rt::Error>(())
 /// ```
 #[macro_export]
 macro_rules! streams {
@@ -362,11 +487,26 @@ macro_rules! __priority {
 /// Declares device tags for programs that choose the GPU of each tag at run time. Bind each tag
 /// with [`Device::bind`](crate::Device::bind).
 ///
+/// For each name it makes a struct of no size, with the visibility and the documentation that stand
+/// before the name. It implements [`DeviceTag`](crate::DeviceTag), [`Live`](crate::Live) and
+/// [`NamedDevice`](crate::NamedDevice).
+///
 /// ```
 /// cuda_rt::devices! {
 ///     /// Decodes.
 ///     pub Front;
 /// }
+/// cuda_rt::streams! { pub Decode; }
+///
+/// use cuda_rt::{Device, OpenError};
+///
+/// match Device::bind::<Front>(0) {
+///     // Streams and memory of this device name it in their types.
+///     Ok(front) => drop(front.stream::<Decode<Front>>()?),
+///     Err(OpenError::NoGpu(why)) => println!("there is no GPU here: {why}"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok::<(), cuda_rt::Error>(())
 /// ```
 #[macro_export]
 macro_rules! devices {

@@ -104,6 +104,26 @@ impl Bench {
 }
 
 /// The measured samples.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// use cuda_rt::timeline::bench::{Bench, Samples};
+///
+/// // Each sample is the mean of 10 runs, after 5 runs that warm up.
+/// let bench = Bench::new().warm_up(5).samples(20).repeats(10);
+/// let mut data = compute.alloc_zeroed::<f32>(1 << 16)?;
+/// let samples = bench.run(&compute, |compute| compute.fill(&mut data, 1.0))?;
+/// assert_eq!(samples.ns().len(), 20);
+/// assert!(samples.min_ns() <= samples.median_ns() && samples.median_ns() <= samples.max_ns());
+/// println!("90 % of the samples: at most {} ns", samples.quantile_ns(0.9));
+///
+/// // Times from elsewhere, for the same statistics.
+/// let others = Samples::new(vec![1.0, 2.0, 3.0]);
+/// assert_eq!((others.median_ns(), others.spread()), (2.0, 0.5));
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Samples {
     /// Ascending; at least one.

@@ -19,6 +19,26 @@ use cuda_rt_simulator::{Simulator, SpanKind};
 use cuda_rt_timeline::{Row, Source, Span, Timeline};
 
 /// A recording of a device. Dropping it throws the recording away.
+///
+/// ```
+/// use cuda_rt::timeline;
+///
+/// cuda_rt::streams! { pub Upload; pub Compute; }
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let (upload, compute) = (gpu.stream::<Upload>()?, gpu.stream::<Compute>()?);
+/// let recording = gpu.record_timeline()?;
+/// {
+///     let _stage = timeline::scope("prepare"); // a row of the host
+///     let data = upload.alloc_from_slice(&[1.0_f32; 4096])?;
+///     let mut data = compute.acquire(upload.release(data)?)?;
+///     compute.fill(&mut data[..100], 2.0)?;
+/// }
+/// let timeline = recording.finish()?; // waits for the recorded work
+/// println!("{}", timeline.gantt(80));
+/// assert!(timeline.spans().iter().any(|span| span.label.contains("prepare")));
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[must_use = "dropping a recording throws it away; `finish` it"]
 pub struct Recording<D> {
     device: Device<D>,
@@ -91,6 +111,19 @@ impl<D: Live> Device<D> {
     }
 
     /// Like [`timeline::scope`](super::scope()), for the recording of this device only.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let recording = gpu.record_timeline_by_events()?;
+    /// let stage = gpu.scope("clear"); // in the recording of this device only
+    /// let data = compute.alloc_zeroed::<f32>(4096)?;
+    /// drop(stage);
+    /// assert!(recording.finish()?.spans().iter().any(|span| span.label == "clear"));
+    /// # drop(data);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn scope(&self, name: impl Into<std::borrow::Cow<'static, str>>) -> super::Scope {
         let mut scope = super::Scope::begin(name.into());
         if self.core().observed().is_on() {

@@ -20,6 +20,18 @@ program, and nothing in the mended program. The errors are rustc's error codes a
 `#![forbid(unsafe_code)]`. `macro` is an error of one of cuda-rt's macros.
 ";
 
+/// The columns of a line of documentation in Rust, after `//! `.
+const DOCUMENT_WIDTH: usize = 96;
+
+const MODULE: &str = "\
+//! The hazards that the types of this project prevent, by number: what would go wrong, and how it
+//! is refused.
+//!
+//! The documentation of an item names under \"Hazards prevented\" the hazards that the item
+//! prevents. This module holds no code. `cargo xtask hazards` writes it, from
+//! `ui-tests/hazards.txt`.
+";
+
 /// The table as text for a terminal.
 pub(super) fn text(hazards: &[Hazard], tree: &Tree) -> String {
     let mut out = String::new();
@@ -92,6 +104,47 @@ pub(super) fn markdown(hazards: &[Hazard], tree: &Tree) -> String {
         details(&mut out, hazard, tree);
     }
     out
+}
+
+/// The module to whose headings the documentation of items links: `device_std::hazards`.
+pub(super) fn module(hazards: &[Hazard]) -> String {
+    let mut out = MODULE.to_owned();
+    let mut section = "";
+    for hazard in hazards {
+        if hazard.section != section {
+            section = &hazard.section;
+            line(&mut out, &format!("//!\n//! # {section}"));
+        }
+        line(&mut out, &format!("//!\n//! ## {}\n//!", hazard.number));
+        let sentence = format!("{}: {}.", sentence_case(&hazard.title), hazard.refusal());
+        for words in wrapped(&sentence, DOCUMENT_WIDTH) {
+            line(&mut out, &format!("//! {words}"));
+        }
+    }
+    out
+}
+
+/// The text with a capital letter at its start.
+fn sentence_case(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The text in lines of at most `width` columns, unless a word is longer.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(last) if last.chars().count() + 1 + word.chars().count() <= width => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn details(out: &mut String, hazard: &Hazard, tree: &Tree) {

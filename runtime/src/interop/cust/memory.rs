@@ -55,8 +55,8 @@ where
     ///   `context::legacy` makes other contexts, and its safe `copy_from` and `set_8` do not wait.
     ///
     /// # Hazards prevented
-    /// H02, H21, under these promises: no work on the memory is pending when it changes its owner,
-    /// and cust can no longer free it.
+    /// [H02](crate::hazards#h02), [H21](crate::hazards#h21), under these promises: no work on the
+    /// memory is pending when it changes its owner, and cust can no longer free it.
     ///
     /// # Errors
     /// [`Refused`] with the buffer, unchanged: [`Error::Driver`](crate::Error::Driver) if it is not
@@ -155,7 +155,8 @@ where
     /// under that work.
     ///
     /// # Hazards prevented
-    /// H21: no work outside the order of the device's streams uses memory of the device's pool.
+    /// [H21](crate::hazards#h21): no work outside the order of the device's streams uses memory of
+    /// the device's pool.
     ///
     /// # Errors
     /// [`Refused`] with the buffer, unchanged: on a simulated device, without memory for the copy,

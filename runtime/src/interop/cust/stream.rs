@@ -77,8 +77,8 @@ impl<D: Live> Device<D> {
     /// context and is not being captured.
     ///
     /// # Hazards prevented
-    /// H23, and the hazards of every stream: between cust's stream and others, memory moves through
-    /// handoffs.
+    /// [H23](crate::hazards#h23), and the hazards of every stream: between cust's stream and
+    /// others, memory moves through handoffs.
     ///
     /// # Errors
     /// The errors of `body`, and [`Error::Driver`] if the stream cannot be adopted, or the device

@@ -17,10 +17,12 @@ use cuda_rt_driver::DeviceAddress;
 /// buffer moves between streams through a [`Handoff`](crate::Handoff) only.
 ///
 /// Dropping a buffer frees its memory in the order of its last stream (`cuMemFreeAsync`), after all
-/// work that uses it. The drop does not block (H21).
+/// work that uses it. The drop does not block ([H21](crate::hazards#h21)).
 ///
 /// # Hazards prevented
-/// H01–H06, H11, H21, H22, H36: see [`Stream::release`](crate::Stream::release).
+/// [H01](crate::hazards#h01)–[H06](crate::hazards#h06), [H11](crate::hazards#h11),
+/// [H21](crate::hazards#h21), [H22](crate::hazards#h22), [H36](crate::hazards#h36): see
+/// [`Stream::release`](crate::Stream::release).
 //
 // # Invariants
 // BUFFER-1. `address` is the address of `len` elements that nothing else owns. If `split` is

@@ -138,7 +138,7 @@ impl<T, P> DeviceBuffer<T, P> {
     /// streams nothing would say when the block may be freed.
     ///
     /// # Hazards prevented
-    /// H11 (the halves do not overlap), H21.
+    /// [H11](crate::hazards#h11) (the halves do not overlap), [H21](crate::hazards#h21).
     ///
     /// # Panics
     /// If `mid > len`.
@@ -346,6 +346,23 @@ impl<T, S> DeviceBuffer<MaybeUninit<T>, S> {
     ///
     /// # Safety
     /// Work already enqueued in the order of this buffer's stream writes every element.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let mut raw = compute.alloc_uninit::<u32>(4)?;
+    /// let (address, driver) = (raw.address(), gpu.driver());
+    /// let call = compute.foreign("memset").writes(&mut raw);
+    /// // SAFETY: the memory is live, and borrowed for the stream that it is given.
+    /// let library = |stream| unsafe { driver.fill(address, &[0], 16, stream) };
+    /// // SAFETY: one call that writes the 16 bytes of `raw`, on the stream that it is given.
+    /// unsafe { call.enqueue(library) }?.expect("the memory is live");
+    /// // SAFETY: the call before wrote all of it, in the order of `compute`.
+    /// let zeros = unsafe { raw.assume_init() };
+    /// assert_eq!(compute.copy_to_vec(&zeros)?, [0; 4]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub unsafe fn assume_init(self) -> DeviceBuffer<T, S>
     where
         T: Element,

@@ -20,7 +20,8 @@ pub use parts::{
 /// [`Bundle`](crate::Bundle) and [`OwnedBy`](crate::OwnedBy) for a struct or an enum of buffers.
 ///
 /// This is a macro of this crate because only its own macros can name a crate safely: the user may
-/// call another crate `cuda_rt` (H42). The output is structural for every input:
+/// call another crate `cuda_rt` ([H42](crate::hazards#h42)). The output is structural for every
+/// input:
 ///
 /// - The patterns name every field of every variant, in safe code, so the type is a struct or an
 ///   enum. Each field is bound (`part @ _`): a constant of the same name is refused, and compares

@@ -31,8 +31,9 @@ use crate::tag::Idle;
 /// of the process waits for the closures, as it waits for calls of the driver.
 ///
 /// # Hazards prevented
-/// H13 and H14: the host reaches only memory that no work uses. H01–H06, H21, as for
-/// [`DeviceBuffer`](crate::DeviceBuffer). H16.
+/// [H13](crate::hazards#h13) and [H14](crate::hazards#h14): the host reaches only memory that no
+/// work uses. [H01](crate::hazards#h01)–[H06](crate::hazards#h06), [H21](crate::hazards#h21), as
+/// for [`DeviceBuffer`](crate::DeviceBuffer). [H16](crate::hazards#h16).
 ///
 /// ```
 /// # cuda_rt::streams! { Compute; }

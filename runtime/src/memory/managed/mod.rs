@@ -128,7 +128,7 @@ impl<T, P> ManagedBuffer<T, P> {
     /// are on a device come to the host as `body` touches them.
     ///
     /// # Hazards prevented
-    /// H13: the buffer is idle, so no work writes it.
+    /// [H13](crate::hazards#h13): the buffer is idle, so no work writes it.
     ///
     /// # Errors
     /// [`Error::Driver`] if the process ends, or was forked from the one that opened the device;
@@ -151,7 +151,7 @@ impl<T, P> ManagedBuffer<T, P> {
     /// Lends the elements to `body`, on the host, for writing. Otherwise as [`host`](Self::host).
     ///
     /// # Hazards prevented
-    /// H14: the buffer is idle, so no work uses it.
+    /// [H14](crate::hazards#h14): the buffer is idle, so no work uses it.
     ///
     /// # Errors
     /// As [`host`](Self::host).

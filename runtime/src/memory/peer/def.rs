@@ -38,8 +38,29 @@ use crate::tag::{DeviceTag, Idle, Place};
 /// Where a buffer is read more than once, [a copy](crate::Stream::copy_from_peer) may be faster.
 ///
 /// # Hazards prevented
-/// H36 and H37: one stream of one device owns the memory at a time, and every change of owner waits
-/// for the owner before. H21.
+/// [H36](crate::hazards#h36) and [H37](crate::hazards#h37): one stream of one device owns the
+/// memory at a time, and every change of owner waits for the owner before.
+/// [H21](crate::hazards#h21).
+///
+/// ```
+/// # use cuda_rt::simulator::SimConfig;
+/// use cuda_rt::{Device, Idle, PeerBuffer};
+///
+/// # cuda_rt::streams! { pub Compute; }
+/// # Device::simulated(SimConfig::default(), |first| first.simulated_peer(|second| {
+/// # let (here, there) = (first.stream::<Compute<_>>()?, second.stream::<Compute<_>>()?);
+/// let theirs = there.alloc_from_slice(&[1_u32, 2, 3])?;
+/// let mut on_ours: PeerBuffer<u32, _, _> = here.acquire_peer(there.release(theirs)?)?;
+/// here.fill(&mut on_ours[..1], 9)?; // writes the memory of the other device
+///
+/// // On the host it is idle memory of its device again.
+/// let idle = here.release(on_ours)?.synchronize()?;
+/// let theirs = there.adopt(idle.for_its_device())?;
+/// assert_eq!(there.copy_to_vec(&theirs)?, [9, 2, 3]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// # }))???;
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 //
 // # Invariants
 // PEER-1. `theirs` is live memory of the pool of its own device, and the device of `core` has

@@ -85,7 +85,7 @@ impl<T, D: DeviceTag, E: DeviceTag> Handoff<PeerBuffer<T, D, Idle<E>>> {
     /// nothing: the stream that acquires the memory waits for the work of the other device.
     ///
     /// # Hazards prevented
-    /// H37: the memory is on no stream until its handoff is acquired.
+    /// [H37](crate::hazards#h37): the memory is on no stream until its handoff is acquired.
     #[must_use = "dropping a handoff frees what it carries; `acquire` it on a stream of its own device"]
     pub fn for_its_device(self) -> Handoff<DeviceBuffer<T, Idle<D>>> {
         let (bundle, fence) = self.into_parts();

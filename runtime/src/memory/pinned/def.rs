@@ -17,11 +17,12 @@ use crate::tag::Idle;
 ///
 /// An idle buffer dereferences to `[T]`, and the CPU reads and writes it like any slice. A stream's
 /// buffer is out of the CPU's reach: it dereferences to [`PinnedSlice`](crate::PinnedSlice), which
-/// copies of that stream take (H13, H14).
+/// copies of that stream take ([H13](crate::hazards#h13), [H14](crate::hazards#h14)).
 ///
 /// The memory comes from a pool of the device. Dropping a buffer gives its block back, and never
 /// blocks. The pool reuses a block only after it has seen the block's last event complete. So the
-/// next user meets neither a pending copy nor a disk write that still owns the buffer (H16, H17).
+/// next user meets neither a pending copy nor a disk write that still owns the buffer
+/// ([H16](crate::hazards#h16), [H17](crate::hazards#h17)).
 ///
 /// The memory stays with this process, because the GPU may write it. A child of `fork` that touches
 /// a buffer of its parent is ended by a signal (SIGSEGV).

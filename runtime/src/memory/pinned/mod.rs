@@ -68,7 +68,7 @@ impl<T, P> PinnedBuffer<T, P> {
     /// Splits the buffer at element `mid`: keeps the elements before `mid`, and returns an owner of
     /// the rest, as [`DeviceBuffer::split_off`](crate::DeviceBuffer::split_off) does. When the last
     /// part is dropped, the block goes back to the pool. The pool reuses it after it has seen the
-    /// uses of all parts complete (H16).
+    /// uses of all parts complete ([H16](crate::hazards#h16)).
     ///
     /// # Panics
     /// If `mid > len`.
@@ -109,6 +109,16 @@ impl<T, P> PinnedBuffer<T, P> {
     /// # Errors
     /// [`Error::NotAdjacent`] if the parts are not adjacent. Both are then dropped;
     /// [`try_join`](Self::try_join) gives them back.
+    ///
+    /// ```
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let mut head = gpu.pinned_from(&[1_u32, 2, 3, 4])?;
+    /// let tail = head.split_off(2); // a buffer of its own, for another stream or thread
+    /// assert_eq!((head.len(), tail[..].to_vec()), (2, vec![3, 4]));
+    /// let whole = head.join(tail)?;
+    /// assert_eq!(whole[..], [1, 2, 3, 4]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn join(self, tail: Self) -> Result<Self> {
         Ok(self.try_join(tail)?)
     }

@@ -151,6 +151,18 @@ impl<T: Element, P> PinnedBuffer<MaybeUninit<T>, P> {
     /// # Safety
     /// Every element was written, or, if a stream owns the buffer, is written by work already
     /// enqueued in the order of that stream.
+    ///
+    /// ```
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let mut raw = gpu.pinned_uninit::<u32>(2)?;
+    /// for element in raw.iter_mut() {
+    ///     element.write(7);
+    /// }
+    /// // SAFETY: the loop wrote both.
+    /// let data = unsafe { raw.assume_init() };
+    /// assert_eq!(data[..], [7, 7]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub unsafe fn assume_init(self) -> PinnedBuffer<T, P> {
         let memory = self.into_memory();
         // SAFETY: PINNED-1: `MaybeUninit<T>` has the layout of `T`. PINNED-2: every element is

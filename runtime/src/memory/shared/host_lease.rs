@@ -14,8 +14,9 @@ use cuda_rt_driver::CallSite;
 ///
 /// It dereferences to the idle bundle, behind `&`. So the elements of a
 /// [`PinnedBuffer`](crate::PinnedBuffer) are a `&[T]`, and nothing can be written. While it exists,
-/// [`Shared::reclaim`] fails: no stream writes the bundle under the host's reads (H14, H18).
-/// Leaking it keeps the bundle shared for ever, and does no other harm.
+/// [`Shared::reclaim`] fails: no stream writes the bundle under the host's reads
+/// ([H14](crate::hazards#h14), [H18](crate::hazards#h18)). Leaking it keeps the bundle shared for
+/// ever, and does no other harm.
 //
 // # Invariants
 // HOST-LEASE-1. All writes to the bundle are over.
@@ -53,8 +54,9 @@ where
     /// (`cuEventSynchronize`), and for no reader. What [`Shared::new`] made is never waited for.
     ///
     /// # Hazards prevented
-    /// H13 (the writes are over), H14 and H18 (nothing writes while the lease exists), H10 (a later
-    /// writer waits for the streams that read meanwhile).
+    /// [H13](crate::hazards#h13) (the writes are over), [H14](crate::hazards#h14) and
+    /// [H18](crate::hazards#h18) (nothing writes while the lease exists), [H10](crate::hazards#h10)
+    /// (a later writer waits for the streams that read meanwhile).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) if the wait fails. The host then gets nothing to

@@ -25,10 +25,33 @@ use cuda_rt_driver::CallSite;
 ///
 /// A clone is another holder of the same bundle. Counterexample: two streams read, and then a
 /// writer waits for the later reader only. The other reader sees half-written data. A shared bundle
-/// can be written again only after [`reclaim`](Self::reclaim), which waits for all readers (H10).
+/// can be written again only after [`reclaim`](Self::reclaim), which waits for all readers
+/// ([H10](crate::hazards#h10)).
 ///
 /// Dropping the last holder frees the bundle behind all readers, without blocking. A bundle that
 /// only its writer's stream has read is freed in the order of this stream, like a buffer.
+///
+/// ```
+/// # cuda_rt::streams! { pub Writer; pub Left; pub Right; }
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let (writer, left) = (gpu.stream::<Writer>()?, gpu.stream::<Left>()?);
+/// let right = gpu.stream::<Right>()?;
+/// let weights = writer.share(writer.alloc_from_slice(&[1.5_f32; 64])?)?;
+/// assert_eq!((weights.len(), weights.peek().len()), (64, 64)); // known while the copy is pending
+///
+/// // Both streams wait for the writer, and not for each other.
+/// let (on_left, on_right) = (left.lease(&weights)?, right.lease(&weights)?);
+/// let a = left.init_from(left.alloc_uninit(64)?, &on_left.view())?;
+/// let b = right.init_from(right.alloc_uninit(64)?, &on_right.view())?;
+///
+/// // Written again only when no lease is left; the new owner waits for both readers.
+/// let weights = weights.reclaim().expect_err("two leases exist");
+/// drop((on_left, on_right));
+/// let mut weights = writer.acquire(weights.reclaim().expect("no lease exists"))?;
+/// writer.fill(&mut weights, 2.0)?;
+/// assert_eq!(left.copy_to_vec(&a)?, right.copy_to_vec(&b)?);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 pub struct Shared<R: Bundle>(Arc<Block<R>>);
 
 impl<R: Bundle> Clone for Shared<R> {
@@ -73,7 +96,7 @@ impl<R: Bundle> Shared<R> {
     ///
     /// # Errors
     /// The shared bundle, unchanged. A lease leaked with `mem::forget` keeps the bundle shared for
-    /// ever, and does no other harm (H09, H22).
+    /// ever, and does no other harm ([H09](crate::hazards#h09), [H22](crate::hazards#h22)).
     pub fn reclaim(self) -> Result<Handoff<R>, Self> {
         let (bundle, fence) = Arc::try_unwrap(self.0).map_err(Self)?.into_parts();
         // SAFETY: HANDOFF-1, by SHARED-1 to SHARED-3: no lease is left, and all writes and reads
@@ -88,6 +111,34 @@ impl<R: Bundle> Shared<R> {
 /// A lease can be part of a bundle, like a buffer. A struct or tuple may hold buffers and the
 /// leases that they are computed from. It moves to another stream, or into a graph, as a whole;
 /// other streams can still read the shared bundle.
+///
+/// A struct holds a lease of weights beside the buffer that is computed from them, and both move as
+/// one bundle:
+///
+/// ```
+/// # cuda_rt::streams! { pub Writer; pub Compute; pub Download; }
+/// use cuda_rt::{Bundle, DeviceBuffer, Idle, Lease, Place};
+///
+/// #[derive(Bundle)]
+/// struct Layer<P: Place = Idle> {
+///     weights: Lease<DeviceBuffer<f32>, P>,
+///     output: DeviceBuffer<f32, P>,
+/// }
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let (writer, compute) = (gpu.stream::<Writer>()?, gpu.stream::<Compute>()?);
+/// # let download = gpu.stream::<Download>()?;
+/// let shared = writer.share(writer.alloc_from_slice(&[0.5_f32; 8])?)?;
+/// let mut layer = Layer { weights: compute.lease(&shared)?, output: compute.alloc_zeroed(8)? };
+/// assert_eq!(layer.weights.peek().len(), 8);
+/// compute.copy(&layer.weights.view(), &mut layer.output)?;
+///
+/// let layer = download.acquire(compute.release(layer)?)?; // still a lease, on another stream
+/// assert_eq!(download.copy_to_vec(&layer.output)?, [0.5; 8]);
+/// drop(layer); // ends the read, in the order of `download`
+/// assert!(shared.reclaim().is_ok());
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 //
 // # Invariants
 // LEASE-1. Writes to the bundle are ordered before the present end of the stream `at`. If `at` is
@@ -116,7 +167,7 @@ impl<R: Bundle, P> fmt::Debug for Lease<R, P> {
 
 impl<R: Bundle, S: StreamTag> Lease<R, S> {
     /// Views of all parts, which `S` may read. No view can be written, swapped or kept past the
-    /// lease (H08).
+    /// lease ([H08](crate::hazards#h08)).
     pub fn view(&self) -> R::Ref<'_, S> {
         // SAFETY: LEASE-1 and LEASE-3: writes are ordered before later work of `S`. Nothing writes
         // while the lease exists (SHARED-1, SHARED-3). Work that uses the view is enqueued while
@@ -242,6 +293,16 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::Driver`](crate::Error::Driver) on a stream that another library made
     /// ([`interop`](crate::interop)): there the event is recorded at once. The bundle is then
     /// dropped in this stream's order.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// let value = compute.share_lazily(compute.alloc_from_slice(&[4_u32, 5])?)?;
+    /// let lease = compute.lease(&value)?; // the writer's own stream: no event, and no wait
+    /// assert_eq!(compute.copy_to_vec(&lease.view())?, [4, 5]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     pub fn share_lazily<R: OwnedBy<S>>(&self, bundle: R) -> Result<Shared<R::Idle>>
     where
         S::Device: Live,

@@ -41,8 +41,9 @@ use crate::tag::Idle;
 /// as it waits for calls of the driver.
 ///
 /// # Hazards prevented
-/// H14 and H18: the host writes only memory that no work uses. H16. H20, H21, as for
-/// [`PinnedBuffer`](crate::PinnedBuffer).
+/// [H14](crate::hazards#h14) and [H18](crate::hazards#h18): the host writes only memory that no
+/// work uses. [H16](crate::hazards#h16). [H20](crate::hazards#h20), [H21](crate::hazards#h21), as
+/// for [`PinnedBuffer`](crate::PinnedBuffer).
 ///
 /// ```
 /// # cuda_rt::streams! { Upload; }

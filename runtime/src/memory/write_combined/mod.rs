@@ -116,7 +116,7 @@ impl<T: Element, P> WriteCombinedBuffer<T, P> {
     /// Writes a copy of `source` to the elements of `range`. No call of CUDA is made.
     ///
     /// # Hazards prevented
-    /// H14: the buffer is idle, so no upload reads the elements.
+    /// [H14](crate::hazards#h14): the buffer is idle, so no upload reads the elements.
     ///
     /// # Errors
     /// [`Error::LengthMismatch`](crate::Error::LengthMismatch) if the range has another length.
@@ -138,7 +138,7 @@ impl<T: Element, P> WriteCombinedBuffer<T, P> {
     /// Writes `value` to each element of `range`. No call of CUDA is made.
     ///
     /// # Hazards prevented
-    /// H14, as for [`copy_from_slice`](Self::copy_from_slice).
+    /// [H14](crate::hazards#h14), as for [`copy_from_slice`](Self::copy_from_slice).
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) if the process ends, or was forked from the one that
@@ -160,7 +160,7 @@ impl<T: Element, P> WriteCombinedBuffer<T, P> {
     /// CUDA is made. `value` may take its elements from an iterator.
     ///
     /// # Hazards prevented
-    /// H14, as for [`copy_from_slice`](Self::copy_from_slice).
+    /// [H14](crate::hazards#h14), as for [`copy_from_slice`](Self::copy_from_slice).
     ///
     /// # Errors
     /// As [`fill`](Self::fill).

@@ -93,7 +93,7 @@ impl<T: Element, S> WriteCombinedView<'_, T, S> {
     /// As [`WriteCombinedBuffer::copy_from_slice`](crate::WriteCombinedBuffer::copy_from_slice).
     ///
     /// # Hazards prevented
-    /// H14: no launch reads the elements meanwhile.
+    /// [H14](crate::hazards#h14): no launch reads the elements meanwhile.
     ///
     /// # Errors
     /// As there.
@@ -109,7 +109,7 @@ impl<T: Element, S> WriteCombinedView<'_, T, S> {
     /// As [`WriteCombinedBuffer::fill`](crate::WriteCombinedBuffer::fill).
     ///
     /// # Hazards prevented
-    /// H14, as for [`copy_from_slice`](Self::copy_from_slice).
+    /// [H14](crate::hazards#h14), as for [`copy_from_slice`](Self::copy_from_slice).
     ///
     /// # Errors
     /// As there.
@@ -125,10 +125,28 @@ impl<T: Element, S> WriteCombinedView<'_, T, S> {
     /// As [`WriteCombinedBuffer::write_with`](crate::WriteCombinedBuffer::write_with).
     ///
     /// # Hazards prevented
-    /// H14, as for [`copy_from_slice`](Self::copy_from_slice).
+    /// [H14](crate::hazards#h14), as for [`copy_from_slice`](Self::copy_from_slice).
     ///
     /// # Errors
     /// As there.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { Upload; }
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let upload = gpu.stream::<Upload>()?;
+    /// # let source = upload.adopt(gpu.write_combined::<u32>(4)?)?;
+    /// # let bundle = (source, upload.alloc_zeroed::<u32>(4)?);
+    /// # let mut graph = upload.capture(bundle, |stream, (source, mut data)| {
+    /// #     stream.copy_to_device(&source, &mut data)
+    /// # })?;
+    /// graph.host(|(mut source, _)| {
+    ///     source.write_with(..2, |at| at as u32 + 1)?;
+    ///     source.copy_from_slice(2.., &[8, 9])
+    /// })??;
+    /// graph.launch(&upload)?;
+    /// assert_eq!(upload.copy_to_vec(&graph.into_inner().1)?, [1, 2, 8, 9]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
     #[track_caller]
     pub fn write_with(&mut self, range: impl RangeIndex, value: impl FnMut(usize) -> T) -> Result<()>
     where

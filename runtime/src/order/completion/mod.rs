@@ -23,7 +23,7 @@
 //!
 //! The thread starts with the first wait and ends with the device. The safety of a bundle does not
 //! depend on its future, which may be dropped or leaked: the bundle is in the handoff, and the
-//! thread holds only the events (H27).
+//! thread holds only the events ([H27](crate::hazards#h27)).
 
 mod closures;
 mod scope;

@@ -180,7 +180,7 @@ impl Drop for Wait<'_> {
 /// it borrows half-way. Fork outside of the scope, or end the child inside it.
 ///
 /// # Hazards prevented
-/// H26: what a closure borrows lives until the closure is over.
+/// [H26](crate::hazards#h26): what a closure borrows lives until the closure is over.
 ///
 /// # Panics
 /// If a closure of the scope panicked, after all of them are over, unless `body` panicked. In a

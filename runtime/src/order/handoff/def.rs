@@ -21,14 +21,46 @@ use crate::order::unless::Unless;
 /// cannot be reached while the handoff is pending: a handoff of one buffer dereferences to a view
 /// that has a length, and that neither the host nor a stream may use. Counterexample: if it
 /// dereferenced to its buffer, a host read of pinned memory would compile while the download still
-/// writes the memory (H13).
+/// writes the memory ([H13](crate::hazards#h13)).
 ///
 /// What a handoff waits for is called its *fence*: the events of the last uses of its bundle. The
 /// fence is over when all these events are. It is one event after a release, and several after a
 /// [join](Self::join).
 ///
 /// Dropping a handoff frees the bundle once the fence is over, on a stream that the device keeps
-/// for this, and does not block. Leaking a handoff leaks the memory and does no other harm (H22).
+/// for this, and does not block. Leaking a handoff leaks the memory and does no other harm
+/// ([H22](crate::hazards#h22)).
+///
+/// ```
+/// # cuda_rt::streams! { pub Upload; pub Compute; }
+/// use cuda_rt::{DeviceBuffer, Handoff, Query};
+///
+/// /// A field may hold what is in flight: the type names no stream.
+/// struct Job {
+///     input: Handoff<DeviceBuffer<f32>>,
+/// }
+///
+/// let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let (upload, compute) = (gpu.stream::<Upload>()?, gpu.stream::<Compute>()?);
+/// let job = Job { input: upload.release(upload.alloc_from_slice(&[1.0, 2.0])?)? };
+/// assert_eq!(job.input.len(), 2); // the length is known before the upload is done
+///
+/// // Another stream takes it over, or the host does: by a wait, or by asking.
+/// let input = compute.acquire(job.input)?;
+/// let mut pending = compute.release(input)?;
+/// let idle = loop {
+///     match pending.query()? {
+///         Query::Done(idle) => break idle,
+///         Query::Pending(handoff) => pending = handoff,
+///     }
+/// };
+///
+/// // What is idle waits for nothing.
+/// let again = Handoff::ready(idle);
+/// assert!(again.is_done()?);
+/// assert_eq!(again.synchronize()?.len(), 2);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 //
 // # Invariants
 // HANDOFF-1. Every use of every part, enqueued on any stream, is over or ordered before `fence`.

@@ -24,6 +24,21 @@ impl<R: Bundle> fmt::Debug for Handoff<R> {
 }
 
 /// The answer of [`Handoff::query`].
+///
+/// ```
+/// # cuda_rt::streams! { pub Download; }
+/// use cuda_rt::{Query, Stream};
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let download: Stream<Download> = gpu.stream()?;
+/// # let host = download.adopt(gpu.pinned_from(&[3_u32; 4])?)?;
+/// let pending = download.release(host)?;
+/// match pending.query()? {
+///     Query::Done(host) => assert_eq!(host[0], 3),
+///     Query::Pending(later) => assert_eq!(later.synchronize()?[0], 3),
+/// }
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
 #[derive(Debug)]
 #[must_use = "a handoff that is still pending is inside"]
 pub enum Query<R: Bundle> {
@@ -82,7 +97,8 @@ impl<R: Bundle> Handoff<R> {
     /// returns it, idle.
     ///
     /// # Hazards prevented
-    /// H13, H14, H16, H18: the elements of a pending pinned buffer are unreachable until the
+    /// [H13](crate::hazards#h13), [H14](crate::hazards#h14), [H16](crate::hazards#h16),
+    /// [H18](crate::hazards#h18): the elements of a pending pinned buffer are unreachable until the
     /// handoff is seen over.
     ///
     /// # Errors
@@ -139,8 +155,8 @@ impl<R: Bundle> Handoff<R> {
     /// `true` is final. `false` may be old when the call returns.
     ///
     /// # Hazards prevented
-    /// H13: the answer does not open the bundle. Only `synchronize`, [`query`](Self::query) or a
-    /// stream's `acquire` does.
+    /// [H13](crate::hazards#h13): the answer does not open the bundle. Only `synchronize`,
+    /// [`query`](Self::query) or a stream's `acquire` does.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver). A failed query says nothing about the work.
@@ -188,6 +204,19 @@ macro_rules! split {
         {
             /// One handoff for each part. They share the fence, and each can be acquired by a
             /// different stream.
+            ///
+            /// ```
+            /// # cuda_rt::streams! { pub Upload; pub Compute; pub Download; }
+            /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+            /// # let (upload, compute) = (gpu.stream::<Upload>()?, gpu.stream::<Compute>()?);
+            /// # let download = gpu.stream::<Download>()?;
+            /// let pair = (upload.alloc_zeroed::<f32>(4)?, upload.alloc_from_slice(&[7_u32])?);
+            /// let (left, right) = upload.release(pair)?.split(); // one event, two handoffs
+            /// let left = compute.acquire(left)?;
+            /// let right = download.acquire(right)?;
+            /// assert_eq!((left.len(), download.copy_to_vec(&right)?), (4, vec![7]));
+            /// # Ok::<(), cuda_rt::Error>(())
+            /// ```
             pub fn split(self) -> ($(Handoff<$part>,)*) {
                 let (parts, mut fence) = self.into_parts();
                 let ($($value,)*) = parts.take_back();
