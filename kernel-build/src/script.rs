@@ -14,8 +14,8 @@ use crate::verify::verify;
 const UPDATE: &str = "CUDA_RT_UPDATE_PTX";
 
 impl Kernels {
-    /// A whole build script: calls [`build`](Self::build), and prints an error in the form in which
-    /// cargo shows errors of the compiler.
+    /// A whole build script: calls [`build`](Self::build), and prints an error to standard error,
+    /// which cargo shows for a script that fails.
     ///
     /// ```no_run
     /// // build.rs
@@ -28,9 +28,9 @@ impl Kernels {
         match self.build() {
             Ok(_) => ExitCode::SUCCESS,
             Err(error) => {
-                for line in error.to_string().lines() {
-                    println!("cargo::error={line}");
-                }
+                // Cargo would show lines `cargo::error=` twice: as errors, and again among all lines
+                // that the script has printed.
+                eprintln!("{error}");
                 ExitCode::FAILURE
             }
         }
@@ -59,18 +59,18 @@ impl Kernels {
             Source::Package(package) => Sources::of_package(package),
             Source::Module(file) => Sources::of_module(file),
         };
-        for file in sources.watched() {
+        let target_dir = out.join("kernels-target");
+        let (ptx, files) = self.text(&sources, &target_dir)?;
+        fs::write(&path, ptx).map_err(BuildError::io(&path))?;
+        // Files that this build has made would always look new to cargo.
+        let made = target_dir.canonicalize().unwrap_or(target_dir);
+        let files = files.into_iter().filter(|file| !file.starts_with(&made));
+        // These lines come last: cargo runs a script that fails again in any case, and would show
+        // the lines beside the error.
+        for file in sources.watched().chain(self.committed.clone()).chain(files) {
             println!("cargo::rerun-if-changed={}", file.display());
         }
         println!("cargo::rerun-if-env-changed={UPDATE}");
-        let target_dir = out.join("kernels-target");
-        let (ptx, files) = self.text(&sources, &target_dir)?;
-        // Files that this build has made would always look new to cargo.
-        let made = target_dir.canonicalize().unwrap_or(target_dir);
-        for file in files.iter().filter(|file| !file.starts_with(&made)) {
-            println!("cargo::rerun-if-changed={}", file.display());
-        }
-        fs::write(&path, ptx).map_err(BuildError::io(&path))?;
         Ok(path)
     }
 
@@ -80,7 +80,6 @@ impl Kernels {
             let module = self.compile(target_dir)?;
             return Ok((module.ptx, module.files));
         };
-        println!("cargo::rerun-if-changed={}", committed.display());
         let note = sources.note(&self.architectures())?;
         let toolchain = match self.find_toolchain() {
             Ok(toolchain) => toolchain,
