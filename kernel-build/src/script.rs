@@ -25,11 +25,16 @@ impl Kernels {
     /// ```
     #[must_use = "return it from the build script's `main`"]
     pub fn build_script(&self) -> ExitCode {
-        match self.build() {
-            Ok(_) => ExitCode::SUCCESS,
+        let mut watched = Vec::new();
+        match self.write(&mut watched) {
+            Ok(_) => {
+                watch(&watched);
+                ExitCode::SUCCESS
+            }
             Err(error) => {
-                // Cargo would show lines `cargo::error=` twice: as errors, and again among all lines
-                // that the script has printed.
+                // Cargo runs a script that fails again in any case, and shows all that it has
+                // printed. So no files to watch stand beside the error. Lines `cargo::error=` would
+                // be shown twice: as errors too.
                 eprintln!("{error}");
                 ExitCode::FAILURE
             }
@@ -50,6 +55,15 @@ impl Kernels {
     /// to other sources ([`Stale`](BuildError::Stale)) or cannot be read, and a source file that
     /// its hash does not cover is an error ([`UncoveredSource`](BuildError::UncoveredSource)).
     pub fn build(&self) -> Result<PathBuf, BuildError> {
+        let mut watched = Vec::new();
+        let path = self.write(&mut watched);
+        watch(&watched);
+        path
+    }
+
+    /// [`build`](Self::build), which adds the files that cargo shall watch to `watched`, also on an
+    /// error.
+    fn write(&self, watched: &mut Vec<PathBuf>) -> Result<PathBuf, BuildError> {
         let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?);
         let path = out.join("kernels.ptx");
         if std::env::var_os("TARGET").is_some_and(|target| target == TARGET) {
@@ -59,18 +73,13 @@ impl Kernels {
             Source::Package(package) => Sources::of_package(package),
             Source::Module(file) => Sources::of_module(file),
         };
+        watched.extend(sources.watched().chain(self.committed.clone()));
         let target_dir = out.join("kernels-target");
         let (ptx, files) = self.text(&sources, &target_dir)?;
-        fs::write(&path, ptx).map_err(BuildError::io(&path))?;
         // Files that this build has made would always look new to cargo.
         let made = target_dir.canonicalize().unwrap_or(target_dir);
-        let files = files.into_iter().filter(|file| !file.starts_with(&made));
-        // These lines come last: cargo runs a script that fails again in any case, and would show
-        // the lines beside the error.
-        for file in sources.watched().chain(self.committed.clone()).chain(files) {
-            println!("cargo::rerun-if-changed={}", file.display());
-        }
-        println!("cargo::rerun-if-env-changed={UPDATE}");
+        watched.extend(files.into_iter().filter(|file| !file.starts_with(&made)));
+        fs::write(&path, ptx).map_err(BuildError::io(&path))?;
         Ok(path)
     }
 
@@ -100,6 +109,16 @@ impl Kernels {
             );
         }
         Ok((ptx, module.files))
+    }
+}
+
+/// Asks cargo to run the script again when one of these files changes, or [`UPDATE`].
+fn watch(files: &[PathBuf]) {
+    for file in files {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+    if !files.is_empty() {
+        println!("cargo::rerun-if-env-changed={UPDATE}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Finds a type that names the device of a bundle's place: `P::Device`, `<P as Place>::Device`.
 //!
-//! A derived bundle cannot have such a type. `P` is replaced by each stream that the bundle goes to,
-//! and the streams of a capture have a device tag of their own. But the bundle in a `Constant` or
-//! `Lease` keeps its type, which names its device.
+//! A derived bundle cannot have such a type. `P` is replaced by each stream that the bundle goes
+//! to, and the streams of a capture have a device tag of their own. But the bundle in a `Constant`
+//! or `Lease` keeps its type, which names its device.
 
 use syn::visit_mut::VisitMut;
 use syn::{Ident, Type, TypePath};

@@ -126,8 +126,8 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 /// Makes a struct or an enum of buffers a bundle that moves between streams as a whole, behind one
 /// event.
 ///
-/// One type parameter says who owns the buffers: `P` in `struct Frame<P: Place = Idle>`. Exactly one
-/// parameter has the bound `Place`. Further parameters of types, constants and lifetimes are
+/// One type parameter says who owns the buffers: `P` in `struct Frame<P: Place = Idle>`. Exactly
+/// one parameter has the bound `Place`. Further parameters of types, constants and lifetimes are
 /// allowed, before or after it. A field that is not a buffer is marked `#[bundle(plain)]` and
 /// `Copy`, or is `cuda_rt::Metadata`.
 ///
@@ -160,8 +160,8 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// # Fields that only read
-/// A field can be a `Constant` or a `Lease`. Its first parameter is the memory in its idle form, and
-/// `P` is its last one:
+/// A field can be a `Constant` or a `Lease`. Its first parameter is the memory in its idle form,
+/// and `P` is its last one:
 ///
 /// - On the default GPU: `Constant<DeviceBuffer<f32>, P>`.
 /// - On any device, the bundle has a parameter for the device:
@@ -174,8 +174,8 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 ///   }
 ///   ```
 ///
-///   On a stream `S` this is a `Scaler<S::Device, S>`. The derive refuses `P::Device` in the place of
-///   `D`: the type of what the constant holds stays the same wherever the bundle goes, also on a
+///   On a stream `S` this is a `Scaler<S::Device, S>`. The derive refuses `P::Device` in the place
+///   of `D`: the type of what the constant holds stays the same wherever the bundle goes, also on a
 ///   stream of a capture, which has a device tag of its own.
 /// - A struct of one stream needs no derive, and no `D`: `struct Scaler<S: StreamTag>` has a field
 ///   `Constant<DeviceBuffer<f32, Idle<S::Device>>, S>`.
@@ -189,8 +189,8 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 /// Both types have these parameters, in this order: the lifetimes of the bundle, the lifetime `'v`
 /// of the view, the bundle's other parameters without `P`, the device of the bundle, and the stream
 /// that may use the view. So a `Frame` has the view `FrameView<'v, D, S>`, and a `Scaler<D, P>` has
-/// the view `ScalerView<'v, C, D, S>`. There `C` is the device of the constant, and `D` is the
-/// device of the bundle; both are one device, but of a `Kept` bundle `D` is `AnyDevice`.
+/// the view `ScalerView<'v, D, E, S>`. There `D` is the bundle's own parameter, and `E` is the
+/// device of the bundle: the same device, or `AnyDevice` if a stream keeps the bundle.
 ///
 /// ```ignore
 /// impl<D: DeviceTag, S: StreamTag> FrameView<'_, D, S> {

@@ -1,4 +1,4 @@
-// H28 (E0308): the output of a kernel that returns stands before a parameter of the kernel.
+// H28 (E0277, E0308): the output of a kernel that returns stands before a parameter of the kernel.
 // Twin: h28_wrong_element_type
 #![forbid(unsafe_code)]
 use cuda_rt::{Device, Error, Grid1};

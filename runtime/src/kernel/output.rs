@@ -6,8 +6,8 @@ use crate::error::{Error, Refused};
 use crate::memory::{DeviceBuffer, DeviceSlice, DeviceViewMut, Element, ManagedBuffer, PeerBuffer};
 use crate::tag::{DeviceTag, StreamTag, WriteBy};
 
-/// Memory that takes what a kernel returns, on the stream `S`. It is the last argument of the launch,
-/// behind all parameters of the kernel.
+/// Memory that takes what a kernel returns, on the stream `S`. It is the last argument of the
+/// launch, behind all parameters of the kernel.
 ///
 /// A kernel that returns its element writes each element of its output once, and reads none.
 /// Therefore the output may be memory that nothing wrote before, of
