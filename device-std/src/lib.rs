@@ -76,10 +76,12 @@
 //!   Cost: waits for the thread's own writes.
 //! - **exact math**: [`Float`]: `mul_add`, `sqrt`, `floor`, `ceil`, `trunc`. PTX: `fma.rn`,
 //!   `sqrt.rn`, `cvt.rmi` … Cost: 1; `sqrt` about 10.
-//! - **math, same bits everywhere**: [`accurate`]: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`,
-//!   `tanh`, `pow`, `rem`, `rem_euclid`. PTX: no approximate instruction. Cost: 20 to 300.
-//! - **fast math**: [`fast`]: the same functions without the remainders, and `sqrt`, `rsqrt`,
-//!   `rcp`, `div`. PTX: `ex2.approx`, `lg2.approx`, … Cost: 1 to 5.
+//! - **math, same bits everywhere**: functions of the module [`accurate`], which are called as
+//!   `accurate::sin(x)`: `exp`, `exp2`, `ln`, `log2`, `sin`, `cos`, `tanh`, `pow`, `rem`,
+//!   `rem_euclid`. PTX: no approximate instruction. Cost: 20 to 300.
+//! - **fast math**: functions of the module [`fast`], which are called as `fast::sin(x)`: the same
+//!   functions without the remainders, and `sqrt`, `rsqrt`, `rcp`, `div`. PTX: `ex2.approx`,
+//!   `lg2.approx`, … Cost: 1 to 5.
 //! - **16-bit floats**: `Half`, `F16x2`, `Bf16x2` (feature `half`). PTX: `cvt.rn.f16.f32`,
 //!   `fma.rn.f16x2`, … Cost: 1.
 //! - **random numbers**: [`Random`], [`philox4x32`]. PTX: `mul.hi`, `xor`. Cost: about 70 for four
@@ -242,7 +244,6 @@
         auto_traits,
         core_float_math,
         core_intrinsics,
-        f16,
         gpu_intrinsics,
         gpu_launch_sized_workgroup_mem,
         link_llvm_intrinsics,
@@ -252,6 +253,7 @@
     ),
     allow(internal_features)
 )]
+#![cfg_attr(all(target_arch = "nvptx64", feature = "half"), feature(f16))]
 
 // The derives name `::device_std` in their output, also where this crate itself uses them.
 extern crate self as device_std;
@@ -328,12 +330,13 @@ pub use output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
 pub use print::Printable;
 pub use random::{Random, philox4x32};
 
-/// Names that the source of most kernels uses.
+/// Names that the source of most kernels uses. Other names, for example of operators and of
+/// [`Random`], are in the root of the crate.
 pub mod prelude {
     #[cfg(feature = "macros")]
     pub use crate::kernel;
     pub use crate::{
         Atomic, Block, Block2, BlockUninit, Chunks, Element, Float, Image, Index1, Index2, Index3, PerBlock,
-        PerThread, PerThreadChunk, PerThreadColumn, Scalar, fast,
+        PerThread, PerThreadChunk, PerThreadColumn, Scalar, accurate, fast,
     };
 }

@@ -97,7 +97,8 @@ impl Compilation<'_> {
         let mut arguments: Vec<String> = ["rustc", "--lib", "--target", TARGET, "--profile", PROFILE]
             .into_iter()
             .chain(["-Zbuild-std=core", "-Ztrim-paths", "--color=never"])
-            .chain(["--message-format=json-render-diagnostics"])
+            // Cargo's standard error then holds the text of rustc, and no progress of its own.
+            .chain(["--message-format=json-render-diagnostics", "--quiet"])
             .map(str::to_owned)
             .collect();
         arguments.push(format!("--crate-type={}", purpose.crate_type()));

@@ -14,8 +14,8 @@ use crate::verify::verify;
 const UPDATE: &str = "CUDA_RT_UPDATE_PTX";
 
 impl Kernels {
-    /// A whole build script: calls [`build`](Self::build), and prints an error in the form in which
-    /// cargo shows errors of the compiler.
+    /// A whole build script: calls [`build`](Self::build), and prints an error to standard error,
+    /// which cargo shows for a script that fails.
     ///
     /// ```no_run
     /// // build.rs
@@ -25,12 +25,17 @@ impl Kernels {
     /// ```
     #[must_use = "return it from the build script's `main`"]
     pub fn build_script(&self) -> ExitCode {
-        match self.build() {
-            Ok(_) => ExitCode::SUCCESS,
+        let mut watched = Vec::new();
+        match self.write(&mut watched) {
+            Ok(_) => {
+                watch(&watched);
+                ExitCode::SUCCESS
+            }
             Err(error) => {
-                for line in error.to_string().lines() {
-                    println!("cargo::error={line}");
-                }
+                // Cargo runs a script that fails again in any case, and shows all that it has
+                // printed. So no files to watch stand beside the error. Lines `cargo::error=` would
+                // be shown twice: as errors too.
+                eprintln!("{error}");
                 ExitCode::FAILURE
             }
         }
@@ -50,6 +55,15 @@ impl Kernels {
     /// to other sources ([`Stale`](BuildError::Stale)) or cannot be read, and a source file that
     /// its hash does not cover is an error ([`UncoveredSource`](BuildError::UncoveredSource)).
     pub fn build(&self) -> Result<PathBuf, BuildError> {
+        let mut watched = Vec::new();
+        let path = self.write(&mut watched);
+        watch(&watched);
+        path
+    }
+
+    /// [`build`](Self::build), which adds the files that cargo shall watch to `watched`, also on an
+    /// error.
+    fn write(&self, watched: &mut Vec<PathBuf>) -> Result<PathBuf, BuildError> {
         let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or(BuildError::NoOutDir)?);
         let path = out.join("kernels.ptx");
         if std::env::var_os("TARGET").is_some_and(|target| target == TARGET) {
@@ -59,17 +73,12 @@ impl Kernels {
             Source::Package(package) => Sources::of_package(package),
             Source::Module(file) => Sources::of_module(file),
         };
-        for file in sources.watched() {
-            println!("cargo::rerun-if-changed={}", file.display());
-        }
-        println!("cargo::rerun-if-env-changed={UPDATE}");
+        watched.extend(sources.watched().chain(self.committed.clone()));
         let target_dir = out.join("kernels-target");
         let (ptx, files) = self.text(&sources, &target_dir)?;
         // Files that this build has made would always look new to cargo.
         let made = target_dir.canonicalize().unwrap_or(target_dir);
-        for file in files.iter().filter(|file| !file.starts_with(&made)) {
-            println!("cargo::rerun-if-changed={}", file.display());
-        }
+        watched.extend(files.into_iter().filter(|file| !file.starts_with(&made)));
         fs::write(&path, ptx).map_err(BuildError::io(&path))?;
         Ok(path)
     }
@@ -80,7 +89,6 @@ impl Kernels {
             let module = self.compile(target_dir)?;
             return Ok((module.ptx, module.files));
         };
-        println!("cargo::rerun-if-changed={}", committed.display());
         let note = sources.note(&self.architectures())?;
         let toolchain = match self.find_toolchain() {
             Ok(toolchain) => toolchain,
@@ -101,6 +109,16 @@ impl Kernels {
             );
         }
         Ok((ptx, module.files))
+    }
+}
+
+/// Asks cargo to run the script again when one of these files changes, or [`UPDATE`].
+fn watch(files: &[PathBuf]) {
+    for file in files {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+    if !files.is_empty() {
+        println!("cargo::rerun-if-env-changed={UPDATE}");
     }
 }
 

@@ -9,6 +9,8 @@ use syn::{
     Member, Result, Token, Type, TypeParamBound, TypePath, WherePredicate, parse_quote,
 };
 
+use crate::device_of_place::device_of;
+
 const NO_PLACE: &str =
     "a bundle needs a type parameter that says who owns its buffers: `struct Name<P: Place = Idle> { .. }`";
 const SEVERAL_PLACES: &str = "only one type parameter can be the place that owns the buffers";
@@ -16,6 +18,8 @@ const UNION: &str = "only structs and enums can be bundles: nobody knows which f
 const FOREIGN_FIELD: &str = "this field does not have the bundle's place, and would stay behind when the bundle moves: give its buffers the \
      place parameter, mark a `Copy` field without buffers `#[bundle(plain)]`, or put a value of the host into `Metadata`";
 const PLAIN_BUFFER: &str = "this field has the bundle's place, so it moves with the bundle: `#[bundle(plain)]` is for fields without buffers";
+const BOUND_ON_THE_DEVICE: &str = "a bundle goes to every stream, also to streams of captures, and this bound on the place's device cannot hold \
+     there: put it on the functions that need it";
 const ATTRIBUTE_OF_A_VARIANT: &str = "`#[bundle(plain)]` marks a field, in a variant too";
 const UNKNOWN_ATTRIBUTE: &str = "the only attribute is `#[bundle(plain)]`, for fields without buffers";
 
@@ -196,8 +200,29 @@ impl Derive<'_> {
                 (true, true) => return Err(Error::new_spanned(&part.ty, PLAIN_BUFFER)),
                 _ => {}
             }
+            if let Some(device) = device_of(&self.place, |find| find.visit_type_mut(&mut part.ty.clone())) {
+                return Err(Error::new_spanned(device, self.name_the_device()));
+            }
         }
-        Ok(())
+        let mut generics = self.input.generics.clone();
+        match device_of(&self.place, |find| find.visit_generics_mut(&mut generics)) {
+            Some(device) => Err(Error::new_spanned(device, BOUND_ON_THE_DEVICE)),
+            None => Ok(()),
+        }
+    }
+
+    /// The message for a field whose type names the device of the place.
+    fn name_the_device(&self) -> String {
+        let (name, place) = (&self.input.ident, &self.place);
+        let others = if self.input.generics.params.len() > 1 {
+            ".., "
+        } else {
+            ""
+        };
+        format!(
+            "what a `Constant` or a `Lease` holds stays on its device when the place of the bundle changes, so the bundle \
+             has a parameter for the device: declare `{name}<{others}D: DeviceTag, {place}: Place = Idle<D>>`, and write `D` here"
+        )
     }
 
     fn substituted(&self, ty: &Type, with: &Type) -> Type {
@@ -520,5 +545,37 @@ mod tests {
             }
         );
         assert_eq!(refused(buffer), PLAIN_BUFFER);
+    }
+
+    /// A type of the device that changes with the place is refused, in each way to write it.
+    #[test]
+    fn the_device_of_the_place_is_no_type_of_a_field() {
+        let refused = |field: TokenStream| {
+            let item = quote!(struct Scaler<T, P: Place> { weights: #field });
+            expand(syn::parse2(item).unwrap()).map_err(|error| error.to_string())
+        };
+        for device in [
+            quote!(P::Device),
+            quote!(<P as Place>::Device),
+            quote!(<P>::Device),
+        ] {
+            let message = refused(quote!(Constant<DeviceBuffer<T, Idle<#device>>, P>)).unwrap_err();
+            let mend = "declare `Scaler<.., D: DeviceTag, P: Place = Idle<D>>`, and write `D` here";
+            assert!(message.ends_with(mend), "{message}");
+        }
+        for other in [
+            quote!(T::Device),
+            quote!(::P::Device),
+            quote!(<T as P::Device>::P),
+        ] {
+            refused(quote!(Constant<DeviceBuffer<T, Idle<#other>>, P>)).unwrap();
+        }
+        let bounded = quote!(
+            struct Scaler<T, P: Place>(DeviceBuffer<T, P>)
+            where
+                P::Device: Live;
+        );
+        let error = expand(syn::parse2(bounded).unwrap()).unwrap_err();
+        assert_eq!(error.to_string(), BOUND_ON_THE_DEVICE);
     }
 }

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod bundle;
+mod device_of_place;
 mod element;
 mod kernel;
 mod message;
@@ -236,8 +237,10 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 /// Makes a struct or an enum of buffers a bundle that moves between streams as a whole, behind one
 /// event.
 ///
-/// The type has one type parameter bound by `Place`: the place of its buffers. A field that is not
-/// a buffer is marked `#[bundle(plain)]` and `Copy`, or is `cuda_rt::Metadata`.
+/// One type parameter says who owns the buffers: `P` in `struct Frame<P: Place = Idle>`. Exactly
+/// one parameter has the bound `Place`. Further parameters of types, constants and lifetimes are
+/// allowed, before or after it. A field that is not a buffer is marked `#[bundle(plain)]` and
+/// `Copy`, or is `cuda_rt::Metadata`.
 ///
 /// # What it makes
 ///
@@ -311,6 +314,51 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 /// # assert!(!matches!(Picture::<Idle>::Empty, Picture::Nv12(_)));
 /// # Ok::<(), cuda_rt::Error>(())
 /// ```
+///
+/// # Fields that only read
+/// A field can be a `Constant` or a `Lease`. Its first parameter is the memory in its idle form,
+/// and `P` is its last one:
+///
+/// - On the default GPU: `Constant<DeviceBuffer<f32>, P>`.
+/// - On any device, the bundle has a parameter for the device:
+///
+///   ```ignore
+///   #[derive(cuda_rt::Bundle)]
+///   struct Scaler<D: DeviceTag, P: Place = Idle<D>> {
+///       weights: Constant<DeviceBuffer<f32, Idle<D>>, P>,
+///       scratch: DeviceBuffer<f32, P>,
+///   }
+///   ```
+///
+///   On a stream `S` this is a `Scaler<S::Device, S>`. The derive refuses `P::Device` in the place
+///   of `D`: the type of what the constant holds stays the same wherever the bundle goes, also on a
+///   stream of a capture, which has a device tag of its own.
+/// - A struct of one stream needs no derive, and no `D`: `struct Scaler<S: StreamTag>` has a field
+///   `Constant<DeviceBuffer<f32, Idle<S::Device>>, S>`.
+///
+/// # The views
+/// The derive makes two more types, with the same fields and variants and the same visibility:
+/// `NameView` for reading and writing, and `NameRef` for reading. Captures, `Kept::host` and
+/// `Handoff::peek` lend them, for example. Each field is the view of the bundle's field: a
+/// `DeviceBuffer<u8, P>` becomes a `DeviceViewMut<'v, u8, S>` or a `DeviceView<'v, u8, S>`.
+///
+/// Both types have these parameters, in this order: the lifetimes of the bundle, the lifetime `'v`
+/// of the view, the bundle's other parameters without `P`, the device of the bundle, and the stream
+/// that may use the view. So a `Frame` has the view `FrameView<'v, D, S>`, and a `Scaler<D, P>` has
+/// the view `ScalerView<'v, D, E, S>`. There `D` is the bundle's own parameter, and `E` is the
+/// device of the bundle: the same device, or `AnyDevice` if a stream keeps the bundle.
+///
+/// ```ignore
+/// impl<D: DeviceTag, S: StreamTag> FrameView<'_, D, S> {
+///     fn clear(&mut self, stream: &Stream<S>) -> Result<()> {
+///         stream.fill(&mut self.pixels, 0)
+///     }
+/// }
+/// ```
+///
+/// A method of `Frame<S>` is no method of its views. Write what shall also work on views as a
+/// function over slices, `fn clear<S: StreamTag>(stream: &Stream<S>, pixels: &mut DeviceSlice<u8,
+/// S>)`: buffers and views both dereference to slices.
 #[proc_macro_derive(Bundle, attributes(bundle))]
 pub fn derive_bundle(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);

@@ -38,6 +38,7 @@ twins! {
     h05_joined_handoff_acquired_again;
     h06_derive_for_an_enum;
     h06_derive_with_a_buffer_of_another_stream;
+    h06_derive_with_a_constant;
     h06_release_in_generic_function;
     h06_release_of_a_part_of_another;
     h06_release_of_what_is_idle;

@@ -8,6 +8,7 @@ mod loops;
 mod modules;
 mod openings;
 mod proof;
+mod script;
 mod sources;
 mod statics;
 mod symbols;

@@ -6,7 +6,8 @@ use crate::error::{Error, Refused};
 use crate::memory::{DeviceBuffer, DeviceSlice, DeviceViewMut, Element, ManagedBuffer, PeerBuffer};
 use crate::tag::{DeviceTag, StreamTag, WriteBy};
 
-/// Memory that takes what a kernel returns, on the stream `S`.
+/// Memory that takes what a kernel returns, on the stream `S`. It is the last argument of the
+/// launch, behind all parameters of the kernel.
 ///
 /// A kernel that returns its element writes each element of its output once, and reads none.
 /// Therefore the output may be memory that nothing wrote before, of
@@ -79,6 +80,8 @@ use crate::tag::{DeviceTag, StreamTag, WriteBy};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot take elements `{T}` that a kernel returns on stream `{S}`",
     label = "not an output of `{T}` on this stream",
+    note = "the output is the call's last argument, behind all parameters of the kernel: `f(i: Index1, x: &[f32], factor: f32) -> f32` \
+            is launched by `f(&stream, grid, &x, factor, output)?`",
     note = "pass memory that nothing wrote, by value: `stream.alloc_uninit(len)?`; the launch returns it as a buffer that may be read",
     note = "memory that was written before is passed by `&mut`: `&mut buffer`, `&mut buffer[..n]`",
     note = "H01: memory of another stream is handed over first: `stream.acquire(other.release(buffer)?)?`"

@@ -16,9 +16,14 @@ use crate::tag::{DeviceTag, Idle, Live, OnDevice, StreamTag};
 /// and an event when it ends. A constant never returns, so reading it costs neither. The price: the
 /// memory and its device stay until the process ends, even if every clone is dropped.
 ///
-/// A clone costs one atomic count. A constant is idle memory for every stream at once:
-/// `stream.adopt(weights.clone())` returns a handle of that stream, which can be part of bundles
-/// and graphs like a buffer.
+/// A clone costs one atomic count. Any number of streams adopt clones, at the same time:
+/// `stream.adopt(weights.clone())` calls nothing of the driver, and returns a handle that this
+/// stream owns. The handle can be part of bundles and graphs like a buffer.
+///
+/// A constant's type names its device, by `R`. So a stream of [`AnyDevice`](crate::AnyDevice) makes
+/// none that leaves its closure: keep a buffer there. On a [`Device`](crate::Device) a bundle with
+/// a constant is [kept](crate::Kept) by a stream that is known at run time:
+/// [`AnyStream::run_on`](crate::AnyStream::run_on) has the device's type.
 ///
 /// # Hazards prevented
 /// [H02](crate::hazards#h02), [H08](crate::hazards#h08) (no method writes it),

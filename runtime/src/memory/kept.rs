@@ -18,8 +18,12 @@ use cuda_rt_driver::CallSite;
 /// [`Stream::keep`](crate::Stream::keep) makes one, and [`Stream::open`](crate::Stream::open) gives
 /// the bundle back to the same stream. [`AnyStream`] shows both, and what other streams may do.
 ///
-/// `R` is the bundle in its idle form, on [`AnyDevice`]: what a stream `S` keeps of a
-/// `DeviceBuffer<f32, S>` is a `Kept<DeviceBuffer<f32, Idle<AnyDevice>>>`.
+/// `R` is the type of the bundle with `Idle<AnyDevice>` in the place of its stream: a stream `S`
+/// keeps a `DeviceBuffer<f32, S>` as a `Kept<DeviceBuffer<f32, Idle<AnyDevice>>>`. Other parameters
+/// of the bundle stay as they are. A [`Constant`](crate::Constant), for example, still names its
+/// own device: `Kept<Constant<DeviceBuffer<f32, Idle<D>>, Idle<AnyDevice>>>`. In [`AnyStream::run`]
+/// that device is a brand, and nothing with a brand leaves the closure; in [`AnyStream::run_on`] it
+/// is the `D` of a [`Device`](crate::Device).
 ///
 /// Dropping it frees the bundle in the order of its stream, as a buffer's drop does, and does not
 /// block. It holds its stream, and leaking it leaks both ([H22](crate::hazards#h22)).
