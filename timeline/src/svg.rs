@@ -57,6 +57,8 @@ impl fmt::Display for Xml<'_> {
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
+                // Hover text has lines; elsewhere a line's end is shown as a space.
+                '\n' => f.write_str("\n")?,
                 // XML has no way to write most control characters.
                 c if c.is_control() => f.write_str(" ")?,
                 c => write!(f, "{c}")?,

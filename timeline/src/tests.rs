@@ -90,8 +90,14 @@ fn idle_time_does_not_make_the_overlap_ratio_negative() {
     ];
     let timeline = Timeline::new("a device", Source::Events, rows(), spans);
     let figures = timeline.figures();
-    assert_eq!((figures.wall_ns, figures.busy_ns, figures.serial_ns), (100, 40, 50));
-    assert_eq!((figures.overlap_ratio(), figures.idle_ns()), (Some(1.0 - 40.0 / 50.0), 60));
+    assert_eq!(
+        (figures.wall_ns, figures.busy_ns, figures.serial_ns),
+        (100, 40, 50)
+    );
+    assert_eq!(
+        (figures.overlap_ratio(), figures.idle_ns()),
+        (Some(1.0 - 40.0 / 50.0), 60)
+    );
     for text in [figures.to_string(), svg(&timeline)] {
         assert!(text.contains("overlap ratio 0.200, idle 60 ns"), "{text}");
     }
@@ -370,6 +376,10 @@ fn a_picture_is_well_formed_and_describes_each_span() {
     assert!(picture.contains("MODELLED") && picture.contains("efficiency 75.0 %"));
     assert_eq!(picture.matches("<g><title>").count(), timeline.spans().len());
     assert!(picture.contains("waited for `kernel` of compute"));
+    assert!(
+        picture.contains("<title>kernel (kernel)\n20 ns, from 10 ns</title>"),
+        "lines"
+    );
 }
 
 /// The value of an attribute in the first tag of `text` that has it.
@@ -380,7 +390,11 @@ fn attribute(text: &str, name: &str) -> f64 {
 
 #[test]
 fn names_and_bars_have_room() {
-    for name in ["copy", "download `Download`", "a name that is far too long for any picture"] {
+    for name in [
+        "copy",
+        "download `Download`",
+        "a name that is far too long for any picture",
+    ] {
         let mut timeline = pipeline();
         timeline.rows[0].name = name.into();
         let picture = svg(&timeline);
@@ -388,7 +402,10 @@ fn names_and_bars_have_room() {
         let tag = &before[before.rfind("<text").unwrap()..];
         // A character of this size of Helvetica takes 6.6 px, on average.
         let (end, shown) = (attribute(tag, "x"), name.len().min(32));
-        assert!(end - shown as f64 * 6.6 >= 15.9, "{name} begins left of the picture");
+        assert!(
+            end - shown as f64 * 6.6 >= 15.9,
+            "{name} begins left of the picture"
+        );
         assert_eq!(picture.contains(&format!(">{name}<")), name.len() <= 32);
         for bar in picture.split("<g><title>").skip(1) {
             assert!(attribute(bar, "x") >= end, "{bar} covers {name}");
