@@ -7,6 +7,7 @@ mod fuzz_kernels;
 mod hazards;
 mod invariants;
 mod mutants;
+mod pictures;
 mod platforms;
 mod ptx;
 mod ptxas;
@@ -37,6 +38,8 @@ cargo xtask <task>
                            run the hazard programs of FILE, one JSON object a line, through the checker; print each
                            verdict, and fail if one differs from the verdict in the file
   tidy --check             see that files are short, lines are wrapped, and links and names of files in documents resolve
+  pictures                 draw the README's pictures, with the example denoise on the simulated device
+  pictures --check         draw them again, and compare
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
   invariants --check       see that each invariant, obligation and document that a comment cites exists once, and that
                            each test that a document names exists
@@ -67,6 +70,8 @@ fn main() -> ExitCode {
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),
         ["tidy", "--check"] => tidy::check(),
+        ["pictures"] => pictures::write(),
+        ["pictures", "--check"] => pictures::check(),
         ["platforms"] => platforms::run(),
         ["invariants", "--check"] => invariants::check(),
         ["ptx"] => ptx::write(),
