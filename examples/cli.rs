@@ -2,9 +2,11 @@
 //! modelled.
 
 use std::error::Error;
+use std::fmt::Display;
 use std::time::Duration;
 
 use cuda_rt::{Device, Live};
+use indicatif::{ProgressBar, ProgressStyle};
 
 pub use crate::choice::DeviceChoice;
 use crate::choice::Times;
@@ -44,6 +46,42 @@ pub fn heading<D: Live>(gpu: &Device<D>) -> String {
 /// Converts a time to milliseconds.
 pub fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
+}
+
+/// A progress bar of steps on standard error, if standard error is a terminal. It moves between
+/// steps only, so that it takes no time from what a step measures.
+#[derive(Debug)]
+pub struct Steps(ProgressBar);
+
+impl Steps {
+    /// A bar of this many steps.
+    ///
+    /// # Panics
+    /// Never: the template is valid.
+    pub fn new(steps: u64) -> Self {
+        let style = ProgressStyle::with_template("{bar:30} {pos} of {len} done, now {msg}");
+        Self(ProgressBar::new(steps).with_style(style.expect("a valid template")))
+    }
+
+    /// Runs one step.
+    pub fn step<T>(&self, name: &str, work: impl FnOnce() -> T) -> T {
+        self.0.set_message(name.to_owned());
+        self.0.tick();
+        let done = work();
+        self.0.inc(1);
+        done
+    }
+
+    /// Prints a line to standard output, above the bar.
+    pub fn line(&self, line: impl Display) {
+        self.0.suspend(|| println!("{line}"));
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
 }
 
 /// The median time of several rounds, after a round to warm up. Modelled times are the same in each

@@ -17,7 +17,6 @@
 
 #![forbid(unsafe_code)]
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,8 +24,9 @@ use clap::Parser;
 use cuda_rt::pipeline::{Pipeline, Report};
 use cuda_rt::timeline::Kind;
 use cuda_rt::{Device, DeviceBuffer, DeviceSlice, Grid1, Live, Stream, StreamTag};
-use cuda_rt_examples::cli::{DeviceChoice, Outcome, heading, ms};
-use cuda_rt_examples::on_device;
+use cuda_rt_examples::cli::{DeviceChoice, Outcome, Steps, heading, ms};
+use cuda_rt_examples::denoise::output::Output;
+use cuda_rt_examples::{interrupt, on_device};
 use device_kernels::process4;
 
 cuda_rt::streams! {
@@ -42,7 +42,7 @@ struct Args {
     #[arg(long, value_enum, default_value_t)]
     device: DeviceChoice,
     /// Number of chunks.
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 12)]
     chunks: u32,
     /// Number of elements in a chunk.
     #[arg(long, default_value_t = 1 << 18)]
@@ -173,11 +173,13 @@ fn draw<D: Live>(gpu: &Device<D>, args: &Args, buffers: usize, path: &Path, suff
         .map(|span| span.start_ns)
         .min()
         .ok_or("no kernel was recorded")?;
-    let mut svg = Vec::new();
-    timeline
-        .window(start..timeline.extent_ns().end)
-        .write_svg(&mut svg)?;
-    fs::write(&path, svg).map_err(|error| format!("{}: {error}", path.display()))?;
+    let picture = timeline.window(start..timeline.extent_ns().end);
+    let write = || {
+        let mut output = Output::create(Some(&path))?;
+        picture.write_svg(&mut output)?;
+        output.commit()
+    };
+    write().map_err(|error| format!("{}: {error}", path.display()))?;
     println!("drew {}", path.display());
     Ok(())
 }
@@ -191,22 +193,25 @@ fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
     if !gpu.is_simulated() {
         serial(gpu, args)?; // loads the kernel
     }
-    let line = |name: &str, (time, busy): Busy| {
-        println!(
+    let steps = Steps::new(4);
+    let way = |name: &str, run: &dyn Fn() -> Outcome<Busy>| -> Outcome {
+        let (time, busy) = steps.step(name, run)?;
+        steps.line(format_args!(
             "{name:28} {:9.3} ms, kernels busy {:6.2} %",
             ms(time),
             busy * 100.0
-        );
+        ));
+        Ok(())
     };
-    line("serial", serial(gpu, args)?);
-    line("two streams, pageable memory", pageable(gpu, args)?);
+    way("serial", &|| serial(gpu, args))?;
+    way("two streams, pageable memory", &|| pageable(gpu, args))?;
     for (buffers, name) in [(1, "two streams, one buffer"), (2, "two streams, two buffers")] {
-        let decode = &overlapped(gpu, args, buffers)?.stages[0];
-        line(
-            name,
-            (decode.ended.saturating_sub(decode.began), decode.utilisation()),
-        );
+        way(name, &|| {
+            let decode = &overlapped(gpu, args, buffers)?.stages[0];
+            Ok((decode.ended.saturating_sub(decode.began), decode.utilisation()))
+        })?;
     }
+    drop(steps);
     if let Some(path) = &args.timeline {
         draw(gpu, args, 1, path, "one")?;
         draw(gpu, args, 2, path, "two")?;
@@ -216,5 +221,6 @@ fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
 
 fn main() -> Outcome {
     let args = Args::parse();
+    interrupt::handle()?;
     on_device!(args.device, |gpu| run(gpu, &args))
 }

@@ -15,7 +15,7 @@
 use clap::Parser;
 use cuda_rt::pipeline::{Pipeline, Report};
 use cuda_rt::{Device, Grid1, Live, NamedStream};
-use cuda_rt_examples::cli::{DeviceChoice, Outcome, heading, median, ms};
+use cuda_rt_examples::cli::{DeviceChoice, Outcome, Steps, heading, median, ms};
 use cuda_rt_examples::on_device;
 use device_kernels::process;
 
@@ -68,12 +68,13 @@ where
 
 fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
     println!("{}", heading(gpu));
-    let one = median(gpu, || {
-        Ok(pipeline::<D, Everything<D>, Everything<D>, Everything<D>>(gpu, args.items)?.on_device())
-    })?;
-    let three = median(gpu, || {
-        Ok(pipeline::<D, Upload<D>, Compute<D>, Download<D>>(gpu, args.items)?.on_device())
-    })?;
+    let steps = Steps::new(2);
+    let round =
+        || Ok(pipeline::<D, Everything<D>, Everything<D>, Everything<D>>(gpu, args.items)?.on_device());
+    let one = steps.step("one stream", || median(gpu, round))?;
+    let round = || Ok(pipeline::<D, Upload<D>, Compute<D>, Download<D>>(gpu, args.items)?.on_device());
+    let three = steps.step("three streams", || median(gpu, round))?;
+    drop(steps);
     println!("as on the default stream: {:9.3} ms", ms(one));
     println!("three streams:            {:9.3} ms", ms(three));
     println!(

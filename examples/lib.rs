@@ -6,6 +6,7 @@ pub mod choice;
 pub mod cli;
 pub mod denoise;
 pub mod diamond;
+pub mod interrupt;
 pub mod serve;
 pub mod y4m;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Parser;
 use cuda_rt::pipeline::{Pipeline, Report};
 use cuda_rt::{Device, DeviceSlice, Grid1, Live, NamedStream, ReadBy, Stream, StreamTag, WriteBy};
-use cuda_rt_examples::cli::{DeviceChoice, Outcome, heading, median, ms};
+use cuda_rt_examples::cli::{DeviceChoice, Outcome, Steps, heading, median, ms};
 use cuda_rt_examples::on_device;
 use device_kernels::process;
 
@@ -123,25 +123,28 @@ fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
         "{} batches of {} elements, {} kernels each\n",
         args.batches, args.elements, args.kernels
     );
-    let serial = median(gpu, || serial(gpu, args))?;
+    let steps = Steps::new(10);
+    let serial = steps.step("serial", || median(gpu, || serial(gpu, args)))?;
     let line = |name: &str, time: Duration| {
         let faster = serial.as_secs_f64() / time.as_secs_f64();
-        println!("{name:28} {:9.3} ms {faster:6.2}x", ms(time));
+        steps.line(format_args!("{name:28} {:9.3} ms {faster:6.2}x", ms(time)));
     };
     line("serial", serial);
     for buffers in 1..=4 {
-        let two = median(gpu, || {
-            Ok(overlapped::<D, Copies<D>, Compute<D>, Copies<D>>(gpu, args, buffers)?.on_device())
-        })?;
-        line(&format!("two streams, N = {buffers}"), two);
+        let name = format!("two streams, N = {buffers}");
+        let round = || Ok(overlapped::<D, Copies<D>, Compute<D>, Copies<D>>(gpu, args, buffers)?.on_device());
+        line(&name, steps.step(&name, || median(gpu, round))?);
     }
     for buffers in 1..=4 {
-        let three = median(gpu, || {
-            Ok(overlapped::<D, Upload<D>, Compute<D>, Download<D>>(gpu, args, buffers)?.on_device())
-        })?;
-        line(&format!("three streams, N = {buffers}"), three);
+        let name = format!("three streams, N = {buffers}");
+        let round =
+            || Ok(overlapped::<D, Upload<D>, Compute<D>, Download<D>>(gpu, args, buffers)?.on_device());
+        line(&name, steps.step(&name, || median(gpu, round))?);
     }
-    let report = overlapped::<D, Upload<D>, Compute<D>, Download<D>>(gpu, args, 2)?;
+    let report = steps.step("the report of N = 2", || {
+        overlapped::<D, Upload<D>, Compute<D>, Download<D>>(gpu, args, 2)
+    })?;
+    drop(steps);
     println!("\n{report}");
     Ok(())
 }

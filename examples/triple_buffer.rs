@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use cuda_rt::pipeline::{Pipeline, Report};
 use cuda_rt::{Device, Grid1, Live};
-use cuda_rt_examples::cli::{DeviceChoice, Outcome, heading, ms};
+use cuda_rt_examples::cli::{DeviceChoice, Outcome, Steps, heading, ms};
 use cuda_rt_examples::on_device;
 use device_kernels::process;
 
@@ -97,17 +97,21 @@ fn run<D: Live>(gpu: &Device<D>, args: &Args) -> Outcome {
     );
 
     let mut first = None;
+    let steps = Steps::new(5);
     for buffers in 1..=5 {
-        let report = pipeline(gpu, 0..args.items, buffers, |item| {
-            work(gpu, short * weight(item, 7));
+        let report = steps.step(&format!("N = {buffers}"), || {
+            pipeline(gpu, 0..args.items, buffers, |item| {
+                work(gpu, short * weight(item, 7));
+            })
         })?;
-        println!(
+        steps.line(format_args!(
             "N = {buffers} {:9.3} ms, {:5.1} % of the bound",
             ms(report.wall),
             report.efficiency() * 100.0
-        );
+        ));
         first.get_or_insert(report);
     }
+    drop(steps);
     if let Some(report) = first {
         println!("\nof the run with one buffer:\n{report}");
     }

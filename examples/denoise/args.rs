@@ -6,7 +6,8 @@ use std::str::FromStr;
 use clap::Parser;
 
 use super::filter::Filter;
-use super::picture::{is_json, is_svg};
+use super::pictures::{is_json, is_svg};
+use super::watch;
 pub use crate::choice::DeviceChoice;
 
 /// Denoises the luma of a YUV4MPEG2 video on the GPU, with reading, upload, compute, download and
@@ -26,7 +27,7 @@ pub struct Args {
     pub output: Option<PathBuf>,
 
     /// Radius of the filter's window, in pixels.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=16))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=16))]
     pub radius: u32,
 
     /// Standard deviation of the weights over distance, in pixels.
@@ -49,7 +50,23 @@ pub struct Args {
     #[arg(long)]
     pub compare: bool,
 
-    /// Write the timeline to FILE: a picture (`.svg`), or a trace for ui.perfetto.dev (`.json`).
+    /// Directory for two pictures: a frame before and after, and the timeline of the first 24
+    /// frames. Without this option they are written too, except with `--compare`, `--json`,
+    /// `--quiet` and `-o -` [default: denoise-out].
+    #[arg(long, value_name = "DIR")]
+    pub pictures: Option<PathBuf>,
+
+    /// Write no pictures.
+    #[arg(long, conflicts_with = "pictures")]
+    pub no_pictures: bool,
+
+    /// Show the run in the terminal while it goes on: what each stage does, frames a second, and
+    /// kernel utilisation.
+    #[arg(long, conflicts_with_all = ["json", "quiet"])]
+    pub watch: bool,
+
+    /// Write the timeline of all frames to FILE: a picture (`.svg`), or a trace for ui.perfetto.dev
+    /// (`.json`).
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
 
@@ -66,7 +83,7 @@ pub struct Args {
     pub quiet: bool,
 
     /// Number of frames of the generated clip.
-    #[arg(long, default_value_t = 60, conflicts_with = "input")]
+    #[arg(long, default_value_t = 24, conflicts_with = "input")]
     pub frames: u64,
 
     /// Size of the generated clip.
@@ -106,6 +123,30 @@ impl Args {
         }
     }
 
+    /// Where pictures are wanted, and whether somebody asked for them.
+    pub fn pictures(&self) -> Option<WantedPictures<'_>> {
+        let measures = self.compare || self.json || self.quiet || self.writes_stdout();
+        let directory = match &self.pictures {
+            Some(directory) => directory,
+            None if self.no_pictures || measures => return None,
+            None => Path::new("denoise-out"),
+        };
+        Some(WantedPictures {
+            directory,
+            asked: self.pictures.is_some(),
+        })
+    }
+
+    /// The number of frames, if it is known. That of a file is unknown before its end.
+    pub fn known_frames(&self) -> Option<u64> {
+        self.input.is_none().then_some(self.frames)
+    }
+
+    /// The frame that the picture shows, unless the clip ends before it.
+    pub fn frame_for_picture(&self) -> u64 {
+        self.known_frames().unwrap_or(48).min(48) / 2
+    }
+
     /// Whether the result goes to standard output. The report cannot go there too.
     pub fn writes_stdout(&self) -> bool {
         self.output.as_deref() == Some(Path::new("-"))
@@ -126,11 +167,26 @@ impl Args {
         {
             return Err("--timeline writes a picture (.svg) or a trace (.json)");
         }
+        if self.watch && self.writes_stdout() {
+            return Err("--watch and `-o -` both want standard output");
+        }
+        if self.watch && !watch::is_possible() {
+            return Err("--watch draws on standard output, which is no terminal here");
+        }
         if self.json && self.writes_stdout() {
             return Err("--json and `-o -` both want standard output");
         }
         Ok(())
     }
+}
+
+/// Where pictures are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WantedPictures<'a> {
+    /// The directory. It may not exist yet.
+    pub directory: &'a Path,
+    /// Whether somebody asked for pictures. If not, the run succeeds without them.
+    pub asked: bool,
 }
 
 /// Width and height in pixels.
@@ -202,6 +258,40 @@ mod tests {
         assert!(parse(&["-", "--compare"]).unwrap().check().is_err());
         assert!(parse(&["-o", "-", "--json"]).unwrap().check().is_err());
         assert!(parse(&["-", "-o", "-"]).unwrap().check().is_ok());
+    }
+
+    #[test]
+    fn pictures_are_for_people_or_on_demand() {
+        let asked = |words: &[&str]| {
+            let args = parse(words).unwrap();
+            args.pictures()
+                .map(|wanted| (wanted.directory.to_str().unwrap().to_owned(), wanted.asked))
+        };
+        assert_eq!(asked(&[]), Some(("denoise-out".into(), false)));
+        assert_eq!(
+            asked(&["clip.y4m", "-o", "o.y4m"]),
+            Some(("denoise-out".into(), false))
+        );
+        for one in [
+            &["--json"][..],
+            &["-q"],
+            &["--compare"],
+            &["-o", "-"],
+            &["--no-pictures"],
+        ] {
+            assert_eq!(asked(one), None, "{one:?}");
+        }
+        assert_eq!(
+            asked(&["--json", "--pictures", "here"]),
+            Some(("here".into(), true))
+        );
+        assert!(parse(&["--pictures", "here", "--no-pictures"]).is_err());
+    }
+
+    #[test]
+    fn a_live_view_wants_a_terminal_for_itself() {
+        assert!(parse(&["--watch", "--json"]).is_err() && parse(&["--watch", "-q"]).is_err());
+        assert!(parse(&["--watch", "-o", "-"]).unwrap().check().is_err());
     }
 
     #[test]

@@ -2,15 +2,18 @@
 
 use std::io::{self, Read};
 
+use super::scene::Scene;
 use crate::y4m::{FrameLine, Header, Writer};
 
-/// A moving scene under noise, as the bytes of a YUV4MPEG2 stream. The rest of the program reads it
-/// like a file.
+/// A moving scene under noise in its luma, as the bytes of a YUV4MPEG2 stream. The rest of the
+/// program reads it like a file.
 ///
 /// It is made with integers only, so it is the same on every machine.
 #[derive(Debug)]
 pub struct NoisyClip {
     header: Header,
+    scene: Scene,
+    chroma: Vec<u8>,
     seed: u64,
     frames: u64,
     next_frame: u64,
@@ -20,7 +23,7 @@ pub struct NoisyClip {
 }
 
 /// Standard deviation of the noise, in steps of a sample, which has 256.
-const NOISE: i64 = 12;
+const NOISE: i64 = 16;
 
 impl NoisyClip {
     /// A clip of `frames` frames of `width` × `height` pixels, 4:2:0, at 30 frames a second.
@@ -31,8 +34,11 @@ impl NoisyClip {
         let header = Header::new(width, height, 30);
         let mut made = header.line().to_vec();
         made.push(b'\n');
+        let scene = Scene::new(width, height);
         Self {
             header,
+            chroma: scene.chroma(),
+            scene,
             seed,
             frames,
             next_frame: 0,
@@ -48,23 +54,7 @@ impl NoisyClip {
 
     /// The luma plane of a frame without noise.
     pub fn clean_luma(&self, frame: u64) -> Vec<u8> {
-        let (width, height) = self.header.size();
-        let (width, height) = (i64::from(width), i64::from(height));
-        let radius = height / 4 + 1;
-        let centre = ((frame as i64 * 5) % width, height / 2);
-        let mut luma = Vec::with_capacity(self.header.luma_bytes());
-        for y in 0..height {
-            for x in 0..width {
-                let (dx, dy) = (x - centre.0, y - centre.1);
-                luma.push(match () {
-                    () if dx * dx + dy * dy < radius * radius => 208,
-                    // A moving chequerboard in the lower third has edges that a blur would lose.
-                    () if y > height * 2 / 3 => 64 + 96 * (((x + frame as i64 * 2) / 16 + y / 16) % 2) as u8,
-                    () => (48 + 96 * x / width + 32 * y / height) as u8,
-                });
-            }
-        }
-        luma
+        self.scene.luma(frame)
     }
 
     fn make_frame(&mut self) {
@@ -79,15 +69,11 @@ impl NoisyClip {
                 *sample = (i64::from(*sample) + noise * NOISE / 148).clamp(0, 255) as u8;
             }
         }
-        let chroma_bytes = self.header.chroma_bytes();
-        let chroma: Vec<u8> = (0..chroma_bytes)
-            .map(|i| (96 + 64 * i / chroma_bytes) as u8 ^ self.next_frame as u8 & 7)
-            .collect();
         self.made.clear();
         self.position = 0;
         // Write the frame without a header: the stream began with the header.
         Writer::resume(&mut self.made, &self.header)
-            .write_frame(&FrameLine::plain(), &luma, &chroma)
+            .write_frame(&FrameLine::plain(), &luma, &self.chroma)
             .expect("writing to memory");
         self.next_frame += 1;
     }

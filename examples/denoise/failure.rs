@@ -133,6 +133,9 @@ pub enum Failure {
         /// Why.
         source: io::Error,
     },
+    /// The terminal can't show the live view, or signals can't be handled.
+    #[error("{0}")]
+    Terminal(io::Error),
     /// The overlapped and the serial pass disagree. This would be a hazard that the types let pass.
     #[error("the overlapped result differs from the serial one, first in byte {offset}")]
     Differ {

@@ -7,10 +7,16 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use cuda_rt_examples::denoise;
+use cuda_rt_examples::denoise::failure::Failure;
+use cuda_rt_examples::interrupt;
 
 fn main() -> ExitCode {
     let args = denoise::args::Args::parse();
-    let report = match denoise::run(&args) {
+    let run = || {
+        interrupt::handle().map_err(Failure::Terminal)?;
+        denoise::run(&args)
+    };
+    let report = match run() {
         Ok(report) => report,
         Err(failure) => {
             eprintln!("denoise: {failure}");

@@ -5,31 +5,41 @@
 //! timing. `--compare` compares it with [`serial`], which does the same work on one stream.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
 use cuda_rt::{Device, Live};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::y4m::{Reader, Writer};
+use crate::y4m::{Header, Reader, Writer};
 use args::{Args, DeviceChoice};
+use before_after::BeforeAfter;
 use clip::NoisyClip;
 use failure::{Failure, Stage, StageError};
+use live::Live as LiveView;
+use observer::{All, Observer};
 use output::Output;
+use pictures::Recorder;
 use pipeline::Pipeline;
 use report::{Pass, Report, Subject, Times};
 
 pub mod args;
+pub mod before_after;
 pub mod clip;
 pub mod clock;
 mod compare;
 pub mod failure;
 pub mod filter;
+pub mod live;
+pub mod observer;
 pub mod output;
-pub mod picture;
+pub mod pictures;
 pub mod pipeline;
 pub mod report;
+mod rgb;
+pub mod scene;
 pub mod serial;
+pub mod watch;
 
 /// Runs the example with the command line's options.
 ///
@@ -83,22 +93,34 @@ fn denoise<D: Live>(gpu: &Device<D>, args: &Args, mut clip: Input) -> Result<Rep
         name: args.output_name(),
         source,
     };
-    let failed = |error: StageError| failed(gpu, args, error);
     let mut output = Output::create(args.output.as_deref()).map_err(cannot_write)?;
-    let bar = progress_bar(args);
     let pipeline = Pipeline::new(gpu, args.filter(), args.buffers)?;
-    let progress = |frames| bar.set_position(frames);
+    let wanted = args.pictures();
+    let before_after = wanted.map(|_| BeforeAfter::new(&header, args.frame_for_picture()));
+    let recorder = Recorder::start(gpu, args)?;
+    let mut observers: Vec<&dyn Observer> = Vec::new();
+    observers.extend(before_after.as_ref().map(|both| both as &dyn Observer));
+    observers.extend(recorder.as_ref().map(|recorder| recorder as &dyn Observer));
 
-    let (overlapped, serial, chart) = if args.compare {
+    let (overlapped, serial) = if args.compare {
         let (left, right) = (
             scratch(args).map_err(cannot_write)?,
             scratch(args).map_err(cannot_write)?,
         );
-        let mut writer = Writer::new(BufWriter::new(&left), &header).map_err(cannot_write)?;
-        let run = || pipeline.run(&mut clip, &mut writer, &progress).map_err(failed);
-        let (overlapped, chart) = picture::recorded(gpu, args, run)?;
+        let overlapped = overlap(
+            gpu,
+            args,
+            pipeline,
+            &mut clip,
+            &mut BufWriter::new(&left),
+            &observers,
+        )?;
         let mut writer = Writer::new(BufWriter::new(&right), &header).map_err(cannot_write)?;
-        let serial = serial::run(gpu, &mut open(args)?, &mut writer, args.filter()).map_err(failed)?;
+        let bar = progress_bar(args, "one stream");
+        let progress = |frames| bar.set_position(frames);
+        let serial = serial::run(gpu, &mut open(args)?, &mut writer, args.filter(), &progress)
+            .map_err(|error| failed(gpu, args, error))?;
+        bar.finish_and_clear();
         let bytes = identical(&left, &right)
             .map_err(cannot_write)?
             .map_err(|offset| Failure::Differ { offset })?;
@@ -106,17 +128,58 @@ fn denoise<D: Live>(gpu: &Device<D>, args: &Args, mut clip: Input) -> Result<Rep
             .rewind()
             .and_then(|()| io::copy(&mut &left, &mut output))
             .map_err(cannot_write)?;
-        (overlapped, Some((serial, bytes)), chart)
+        (overlapped, Some((serial, bytes)))
     } else {
-        let mut writer = Writer::new(&mut output, &header).map_err(cannot_write)?;
-        let run = || pipeline.run(&mut clip, &mut writer, &progress).map_err(failed);
-        let (overlapped, chart) = picture::recorded(gpu, args, run)?;
-        (overlapped, None, chart)
+        (
+            overlap(gpu, args, pipeline, &mut clip, &mut output, &observers)?,
+            None,
+        )
     };
+    let timeline = recorder.map(Recorder::finish).transpose()?.flatten();
+    let (pictures, chart) = pictures::write(args, before_after.as_ref(), timeline.as_ref())?;
     output.commit().map_err(cannot_write)?;
-    bar.finish_and_clear();
 
-    let subject = Subject {
+    let subject = subject(gpu, args, &header);
+    let serial = serial.as_ref().map(|(pass, bytes): &(Pass, u64)| (pass, *bytes));
+    Ok(Report::new(subject, &overlapped, serial)
+        .with_chart(chart)
+        .with_pictures(pictures))
+}
+
+/// Runs the overlapped pass, and meanwhile shows the live view or a progress bar.
+fn overlap<D: Live>(
+    gpu: &Device<D>,
+    args: &Args,
+    pipeline: Pipeline<D>,
+    clip: &mut Input,
+    sink: &mut (dyn Write + Send),
+    observers: &[&dyn Observer],
+) -> Result<Pass, Failure> {
+    let mut writer = Writer::new(sink, clip.header()).map_err(|source| Failure::Output {
+        name: args.output_name(),
+        source,
+    })?;
+    let done = if args.watch {
+        let heading = heading(gpu, args, clip.header());
+        let live = LiveView::new(heading, gpu.is_simulated(), args.known_frames());
+        watch::show(&live, |view| {
+            let all = All([observers, &[view]].concat());
+            pipeline.run(clip, &mut writer, &all)
+        })
+        .map_err(Failure::Terminal)?
+    } else {
+        let bar = progress_bar(args, "overlapped");
+        let progress = |frames| bar.set_position(frames);
+        let all = All([observers, &[&progress]].concat());
+        let done = pipeline.run(clip, &mut writer, &all);
+        bar.finish_and_clear();
+        done
+    };
+    done.map_err(|error| failed(gpu, args, error))
+}
+
+fn subject<D>(gpu: &Device<D>, args: &Args, header: &Header) -> Subject {
+    Subject {
         device: gpu.properties().name.clone(),
         times: if gpu.is_simulated() {
             Times::Modelled
@@ -126,9 +189,22 @@ fn denoise<D: Live>(gpu: &Device<D>, args: &Args, mut clip: Input) -> Result<Rep
         size: header.size(),
         filter: args.filter(),
         buffers: args.buffers,
-    };
-    let serial = serial.as_ref().map(|(pass, bytes): &(Pass, u64)| (pass, *bytes));
-    Ok(Report::new(subject, &overlapped, serial).with_chart(chart))
+    }
+}
+
+/// The subject in one line, for the live view.
+fn heading<D>(gpu: &Device<D>, args: &Args, header: &Header) -> String {
+    let (width, height) = header.size();
+    format!(
+        "{width}x{height}, radius {}, on {}; times are {}",
+        args.radius,
+        gpu.properties().name,
+        if gpu.is_simulated() {
+            "MODELLED"
+        } else {
+            "measured"
+        }
+    )
 }
 
 /// Compares two files. Returns their number of bytes; the error has the first different byte.
@@ -169,16 +245,16 @@ fn failed<D>(gpu: &Device<D>, args: &Args, source: StageError) -> Failure {
 }
 
 /// A progress bar on standard error, if standard error is a terminal.
-fn progress_bar(args: &Args) -> ProgressBar {
+fn progress_bar(args: &Args, what: &'static str) -> ProgressBar {
     if args.quiet {
         return ProgressBar::hidden();
     }
-    // The number of a file's frames is unknown before its end.
-    let frames = args.input.is_none().then_some(args.frames);
-    let template = match frames {
-        Some(_) => "{bar:40} {pos}/{len} frames, {per_sec}, {eta} left",
-        None => "{spinner} {pos} frames, {per_sec}",
+    let template = match args.known_frames() {
+        Some(_) => "{msg:10} {bar:40} {pos}/{len} frames, {per_sec}, {eta} left",
+        None => "{msg:10} {spinner} {pos} frames, {per_sec}",
     };
     let style = ProgressStyle::with_template(template).expect("a valid template");
-    ProgressBar::new(frames.unwrap_or_default()).with_style(style)
+    ProgressBar::new(args.known_frames().unwrap_or_default())
+        .with_style(style)
+        .with_message(what)
 }

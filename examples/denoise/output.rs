@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use crate::interrupt::Unfinished;
+
 /// The output of frames: a file that is written beside its target and renamed onto it, or a device
 /// or pipe.
 ///
@@ -23,6 +25,7 @@ enum Sink {
     Beside {
         part: NamedTempFile,
         target: PathBuf,
+        unfinished: Unfinished,
     },
 }
 
@@ -51,11 +54,15 @@ impl Output {
     /// stays.
     pub fn commit(self) -> io::Result<()> {
         match self.0.into_inner().map_err(io::IntoInnerError::into_error)? {
-            Sink::Beside { part, target } => {
+            Sink::Beside {
+                part,
+                target,
+                unfinished,
+            } => {
                 // Network file systems and quotas may refuse only at this sync, and a crash must
                 // not leave an empty file.
                 part.as_file().sync_all()?;
-                part.persist(target).map(drop).map_err(|failed| failed.error)
+                unfinished.finish(|| part.persist(target).map(drop).map_err(|failed| failed.error))
             }
             Sink::InPlace(_) | Sink::Stdout(_) | Sink::Nowhere => Ok(()),
         }
@@ -97,8 +104,16 @@ impl Sink {
         // private.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let part = builder.tempfile_in(directory)?;
-        Ok(Self::Beside { part, target })
+        let (part, unfinished) = Unfinished::create(|| {
+            let part = builder.tempfile_in(directory)?;
+            let path = part.path().to_owned();
+            Ok((part, path))
+        })?;
+        Ok(Self::Beside {
+            part,
+            target,
+            unfinished,
+        })
     }
 }
 

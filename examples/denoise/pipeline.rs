@@ -11,13 +11,14 @@
 //! chroma do not change; they travel with the item on the host.
 
 use std::io::{Read, Write};
-use std::time::Instant;
 
 use cuda_rt::pipeline::{self, Cause, PipelineError, StageKind};
 use cuda_rt::{Device, Live};
 
+use super::clock::HostClock;
 use super::failure::{At, Stage, StageError};
 use super::filter::Filter;
+use super::observer::Observer;
 use super::report::{Parts, Pass};
 use crate::y4m::{FrameLine, Header, Reader, Writer};
 
@@ -56,8 +57,8 @@ impl<D: Live> Pipeline<D> {
         Ok(Self { gpu, filter, buffers })
     }
 
-    /// Denoises every frame of `clip` into `output`, and flushes it. Calls `progress` with the
-    /// number of frames written.
+    /// Denoises every frame of `clip` into `output`, and flushes it. Tells `observer` of frames and
+    /// times.
     ///
     /// # Errors
     /// The failure of the earliest frame that failed. All threads have then ended; the contents of
@@ -66,10 +67,10 @@ impl<D: Live> Pipeline<D> {
         self,
         clip: &mut Reader<impl Read + Send>,
         output: &mut Writer<impl Write + Send>,
-        progress: &(dyn Fn(u64) + Sync),
+        observer: &(impl Observer + ?Sized),
     ) -> Result<Pass, StageError> {
         let header: Header = clip.header().clone();
-        let mut frames = 0..;
+        let (mut frames, host) = (0.., HostClock::of(&self.gpu));
         let report = pipeline::Pipeline::new(&self.gpu, self.buffers)
             .reader(header.luma_bytes(), |luma| {
                 let mut frame = Frame {
@@ -78,6 +79,10 @@ impl<D: Live> Pipeline<D> {
                     chroma: vec![0; header.chroma_bytes()],
                 };
                 let more = clip.read_frame(&mut frame.line, luma, &mut frame.chroma)?;
+                if more {
+                    host.moved(header.frame_bytes());
+                    observer.read(frame.index, luma, &frame.chroma);
+                }
                 Ok(more.then_some((frame, luma.len())))
             })
             .upload::<Upload<D>>()
@@ -87,35 +92,32 @@ impl<D: Live> Pipeline<D> {
             .download::<Download<D>>()
             .sink(|frame, luma| {
                 output.write_frame(&frame.line, luma, &frame.chroma)?;
-                progress(frame.index + 1);
+                host.moved(header.frame_bytes());
+                observer.written(frame.index, luma);
                 Ok(())
             })
+            .watch(|worked| observer.worked(worked))
             .run()
             .map_err(failed)?;
 
-        let flushed = Instant::now();
+        let flushed = host.now();
         output.flush().at(Stage::Write, report.items.saturating_sub(1))?;
-        Ok(pass(&report, flushed.elapsed().as_secs_f64() * 1e3))
+        Ok(pass(&report, (host.now() - flushed).as_secs_f64() * 1e3))
     }
 }
 
 /// The times of the pipeline's report, with the time of flushing.
 fn pass(report: &pipeline::Report, flush_ms: f64) -> Pass {
     let ms = |stage: usize| report.stages[stage].busy.as_secs_f64() * 1e3;
-    let measured = !report.modelled;
     Pass {
         frames: report.items,
-        wall_ms: match measured {
-            true => report.wall.as_secs_f64() * 1e3 + flush_ms,
-            // The model has no disk. Its time runs from the first upload to the last download.
-            false => report.on_device().as_secs_f64() * 1e3,
-        },
+        wall_ms: report.wall.as_secs_f64() * 1e3 + flush_ms,
         parts: Parts {
-            read: measured.then(|| ms(0)),
+            read: ms(0),
             upload: ms(1),
             kernel: ms(2),
             download: ms(3),
-            write: measured.then(|| ms(4) + flush_ms),
+            write: ms(4) + flush_ms,
         },
     }
 }

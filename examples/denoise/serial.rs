@@ -2,11 +2,11 @@
 //! overlapped pipeline.
 
 use std::io::{Read, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cuda_rt::{Device, Live};
 
-use super::clock::{DeviceClock, Span};
+use super::clock::{DeviceClock, HostClock, Span};
 use super::failure::{At, Stage, StageError};
 use super::filter::Filter;
 use super::report::Pass;
@@ -17,7 +17,8 @@ cuda_rt::streams! {
     pub OnlyStream;
 }
 
-/// Denoises every frame of `clip` into `output`, and flushes it.
+/// Denoises every frame of `clip` into `output`, and flushes it. Calls `progress` with the number
+/// of frames written.
 ///
 /// # Errors
 /// The stage that failed.
@@ -26,6 +27,7 @@ pub fn run<D: Live>(
     clip: &mut Reader<impl Read>,
     output: &mut Writer<impl Write>,
     filter: Filter,
+    progress: &dyn Fn(u64),
 ) -> Result<Pass, StageError> {
     let header = clip.header().clone();
     let (stream, mut luma, mut noisy, mut clean) = Stage::Upload.of(0, || {
@@ -39,13 +41,17 @@ pub fn run<D: Live>(
     let (mut line, mut chroma) = (FrameLine::default(), vec![0; header.chroma_bytes()]);
     let (mut clock, mut reading, mut writing) = (DeviceClock::default(), Duration::ZERO, Duration::ZERO);
 
-    let start = Instant::now();
+    let host = HostClock::of(gpu);
+    let start = host.now();
     for index in 0.. {
-        let started = Instant::now();
+        let started = host.now();
         let more = clip
             .read_frame(&mut line, &mut luma, &mut chroma)
             .at(Stage::Read, index)?;
-        reading += started.elapsed();
+        if more {
+            host.moved(header.frame_bytes());
+        }
+        reading += host.now() - started;
         if !more {
             break;
         }
@@ -65,17 +71,19 @@ pub fn run<D: Live>(
         luma = Stage::Download.of(index, || stream.release(moving)?.synchronize())?;
         clock.add([upload, kernel, download]).at(Stage::Download, index)?;
 
-        let started = Instant::now();
+        let started = host.now();
         output
             .write_frame(&line, &luma, &chroma)
             .at(Stage::Write, index)?;
-        writing += started.elapsed();
+        host.moved(header.frame_bytes());
+        writing += host.now() - started;
+        progress(index + 1);
     }
-    let started = Instant::now();
+    let started = host.now();
     output
         .flush()
         .at(Stage::Write, clock.frames().saturating_sub(1))?;
-    writing += started.elapsed();
+    writing += host.now() - started;
 
-    Ok(clock.pass(gpu, start.elapsed(), reading, writing))
+    Ok(clock.pass(host.now() - start, reading, writing))
 }

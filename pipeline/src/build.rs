@@ -7,7 +7,7 @@ use super::error::{BoxError, Cause, PipelineError, Stage, StageKind};
 use super::order::InOrder;
 use super::report::Report;
 use super::ring::Ring;
-use super::run::{Body, Cancel, Context, Failed, Plan, Task};
+use super::run::{Body, Cancel, Context, Failed, Plan, Rings, Task, Worked};
 use super::stages::{self, Inbox, Outbox};
 use cuda_rt_runtime::Device;
 use cuda_rt_runtime::Handoff;
@@ -127,10 +127,15 @@ impl<D: Live> Pipeline<D> {
         let mut plan = self.plan();
         let stage = plan.stage(StageKind::Source, None);
         let ring = plan.pinned_ring(stage, capacity);
+        let rings = plan.rings.clone();
         plan.between(capacity, |outbox| {
             (
                 stage,
-                Box::new(move |context| stages::source(context, ring, outbox, read)),
+                Box::new(move |context| {
+                    let done = stages::source(context, &ring, outbox, read);
+                    rings.keep(ring);
+                    done
+                }),
             )
         })
     }
@@ -154,13 +159,16 @@ impl<D: Live> Pipeline<D> {
         let stage = plan.stage(StageKind::Generate, Some(S::NAME));
         let stream = plan.stream::<S>(stage);
         let ring = plan.device_ring(stage, stream.as_ref(), capacity);
+        let rings = plan.rings.clone();
         let items = items.into_iter();
         plan.between(capacity, |outbox| {
             let body = on_stream(stream, move |context, stream| {
                 let each = |stream: &Stream<S>, item: &I, output: &mut DeviceBuffer<T, S>| {
                     body(stream, item, output)
                 };
-                stages::generate(context, stream, items, (ring, capacity), outbox, each)
+                let done = stages::generate(context, stream, items, (&ring, capacity), outbox, each);
+                rings.keep(ring);
+                done
             });
             (stage, body)
         })
@@ -176,7 +184,9 @@ impl<D: Live> Pipeline<D> {
             tasks: Vec::new(),
             slots: 0,
             mark: None,
+            rings: Rings::default(),
             failed: None,
+            watcher: None,
         }
     }
 }
@@ -291,6 +301,7 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         let stage = plan.stage(StageKind::Upload, Some(S::NAME));
         let stream = plan.stream::<S>(stage);
         let ring = plan.device_ring(stage, stream.as_ref(), capacity);
+        let rings = plan.rings.clone();
         plan.between(capacity, |outbox| {
             let body = on_stream(stream, move |context, stream| {
                 let copy = |stream: &Stream<S>,
@@ -301,7 +312,9 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
                     stream.copy_to_device(&from[..len], &mut to[..len])?;
                     Ok(len)
                 };
-                stages::transform(context, stream, inbox, (ring, capacity), outbox, copy)
+                let done = stages::transform(context, stream, inbox, (&ring, capacity), outbox, copy);
+                rings.keep(ring);
+                done
             });
             (stage, body)
         })
@@ -468,9 +481,12 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         let stage = plan.stage(StageKind::Kernel, Some(S::NAME));
         let stream = plan.stream::<S>(stage);
         let ring = plan.device_ring(stage, stream.as_ref(), capacity);
+        let rings = plan.rings.clone();
         plan.between(capacity, |outbox| {
             let body = on_stream(stream, move |context, stream| {
-                stages::transform(context, stream, inbox, (ring, capacity), outbox, body)
+                let done = stages::transform(context, stream, inbox, (&ring, capacity), outbox, body);
+                rings.keep(ring);
+                done
             });
             (stage, body)
         })
@@ -509,6 +525,7 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
         let stage = plan.stage(StageKind::Download, Some(S::NAME));
         let stream = plan.stream::<S>(stage);
         let ring = plan.pinned_ring(stage, capacity);
+        let rings = plan.rings.clone();
         plan.between(capacity, |outbox| {
             let body = on_stream(stream, move |context, stream| {
                 let copy = |stream: &Stream<S>,
@@ -519,7 +536,9 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
                     stream.copy_to_host(&from[..len], &mut to[..len])?;
                     Ok(len)
                 };
-                stages::transform(context, stream, inbox, (ring, capacity), outbox, copy)
+                let done = stages::transform(context, stream, inbox, (&ring, capacity), outbox, copy);
+                rings.keep(ring);
+                done
             });
             (stage, body)
         })
@@ -548,6 +567,44 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
 }
 
 impl<'env, D: Live + 'env> Ready<'env, D> {
+    /// Calls `watcher` for each stage's work on each item, when the work has been timed: for live
+    /// views of a pipeline. The host's work is told of at its end; the work of streams, when the
+    /// last stage is done with the item. The calls come from the threads of the stages, which wait
+    /// for `watcher`. A pipeline that is [`untimed`](Pipeline::untimed) tells of the host's work
+    /// only. If `watcher` panics, that is a panic of the stage.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    ///
+    /// use cuda_rt::{Device, pipeline::{Pipeline, Worked}};
+    ///
+    /// cuda_rt::streams! { Compute; Download; }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let gpu = Device::open_or_simulate()?;
+    /// let kernels_ns = AtomicU64::new(0);
+    /// Pipeline::new(&gpu, 2)
+    ///     .generate::<Compute, u32, _>(1024, 0..10, |stream, item, output| {
+    ///         stream.fill(output, *item).map(|()| 1024)
+    ///     })
+    ///     .download::<Download>()
+    ///     .sink(|_, _| Ok(()))
+    ///     .watch(|Worked { stage, start, end, .. }| {
+    ///         if stage == 0 {
+    ///             kernels_ns.fetch_add((end - start).as_nanos() as u64, Ordering::Relaxed);
+    ///         }
+    ///     })
+    ///     .run()?;
+    /// assert!(kernels_ns.into_inner() > 0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn watch(self, watcher: impl Fn(Worked) + Send + Sync + 'env) -> Self {
+        let Self(mut plan) = self;
+        plan.watcher = Some(Box::new(watcher));
+        Self(plan)
+    }
+
     /// Runs the pipeline, with a thread for each stage and for each worker of the sink. Blocks
     /// until all threads have ended and all work is done.
     ///

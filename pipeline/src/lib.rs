@@ -141,4 +141,4 @@ pub use build::{Pipeline, Ready, Stages};
 pub use error::{BoxError, Cause, Panic, PipelineError, Stage, StageKind};
 pub use report::{MoreBuffers, Report, StageReport};
 pub use ring::{Ring, SlotGuard};
-pub use run::Cancel;
+pub use run::{Cancel, Worked};

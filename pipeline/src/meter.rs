@@ -111,22 +111,24 @@ impl<D: Live> Meter<D> {
     }
 
     /// Reads the timing events of all items up to `item`. Their work is over, as a stream runs in
-    /// order.
-    pub(super) fn settle(&self, epoch: &Epoch<D>, item: u64) -> Result<()> {
+    /// order. Calls `settled` with each item and its times, without a lock held.
+    pub(super) fn settle(&self, epoch: &Epoch<D>, item: u64, settled: impl Fn(u64, u64, u64)) -> Result<()> {
         loop {
-            let settled = {
+            let due = {
                 let mut pending = lock(&self.pending);
                 let due = pending.front().is_some_and(|marks| marks.item <= item);
                 due.then(|| pending.pop_front()).flatten()
             };
-            let Some(marks) = settled else { return Ok(()) };
+            let Some(marks) = due else { return Ok(()) };
             let (start, end) = (marks.start.synchronize()?, marks.end.synchronize()?);
             let start_ms = f64::from(start.elapsed_ms_since(&epoch.mark)?);
             // Measured between the two events: far from the epoch, an `f32` holds a time less
             // exactly.
             let ms = f64::from(end.elapsed_ms_since(&start)?);
             let start_ns = epoch.host_ns + (start_ms.max(0.0) * 1e6) as u64;
-            lock(&self.tally).add(marks.item, start_ns, start_ns + (ms.max(0.0) * 1e6) as u64);
+            let end_ns = start_ns + (ms.max(0.0) * 1e6) as u64;
+            lock(&self.tally).add(marks.item, start_ns, end_ns);
+            settled(marks.item, start_ns, end_ns);
         }
     }
 

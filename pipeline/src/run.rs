@@ -1,11 +1,13 @@
 //! Runs the stages, with a thread for each, and collects their failures.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use super::clock::HostClock;
 use super::error::{Cause, Panic, PipelineError, Stage, StageKind};
@@ -70,8 +72,37 @@ impl Cancel {
     }
 }
 
+/// One stage's work on one item, which is done; see [`Ready::watch`](super::Ready::watch).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Worked {
+    /// Index of the stage, as in [`Report::stages`].
+    pub stage: usize,
+    /// Index of the item.
+    pub item: u64,
+    /// Start of the work, since the pipeline began.
+    pub start: Duration,
+    /// End of the work, since the pipeline began.
+    pub end: Duration,
+}
+
+impl Worked {
+    /// Work of stage `stage` on item `item`, for tests of views.
+    pub fn new(stage: usize, item: u64, time: Range<Duration>) -> Self {
+        Self {
+            stage,
+            item,
+            start: time.start,
+            end: time.end,
+        }
+    }
+}
+
+/// A closure that is told of work that is done.
+pub(super) type Watcher<'env> = dyn Fn(Worked) + Send + Sync + 'env;
+
 /// State that all stages share.
-struct Shared<D> {
+struct Shared<'a, D> {
     /// When the run began, on the host's clock.
     began_ns: u64,
     /// `None` if no stream is timed.
@@ -83,15 +114,30 @@ struct Shared<D> {
     cancel: Cancel,
     /// Number of items that the last stage has finished.
     finished: AtomicU64,
+    /// Is told of work that is done.
+    watcher: Option<&'a Watcher<'a>>,
 }
 
 /// A stage's view of the run, or a worker's.
 pub(super) struct Context<'a, D> {
     pub(super) clock: HostClock,
-    shared: &'a Shared<D>,
+    shared: &'a Shared<'a, D>,
     stage: usize,
     kind: StageKind,
     item: Cell<u64>,
+}
+
+impl<D> Shared<'_, D> {
+    fn watched(&self, stage: usize, item: u64, start_ns: u64, end_ns: u64) {
+        if let Some(watcher) = self.watcher {
+            watcher(Worked {
+                stage,
+                item,
+                start: Duration::from_nanos(start_ns),
+                end: Duration::from_nanos(end_ns),
+            });
+        }
+    }
 }
 
 impl<D: Live> Context<'_, D> {
@@ -125,7 +171,9 @@ impl<D: Live> Context<'_, D> {
     /// Notes that the host has worked on an item since `started_ns`.
     pub(super) fn worked(&self, item: u64, started_ns: u64) {
         let since = |ns: u64| ns.saturating_sub(self.shared.began_ns);
-        self.shared.meters[self.stage].add(item, since(started_ns), since(self.clock.now_ns()));
+        let (start_ns, end_ns) = (since(started_ns), since(self.clock.now_ns()));
+        self.shared.meters[self.stage].add(item, start_ns, end_ns);
+        self.shared.watched(self.stage, item, start_ns, end_ns);
     }
 
     /// Notes that the last stage has finished an item, and that all work on it is over.
@@ -135,7 +183,8 @@ impl<D: Live> Context<'_, D> {
             return Ok(());
         };
         let settle = |(stage, meter): (usize, &Meter<D>)| {
-            meter.settle(epoch, item).map_err(|error| Failed {
+            let watched = |item, start_ns, end_ns| self.shared.watched(stage, item, start_ns, end_ns);
+            meter.settle(epoch, item, watched).map_err(|error| Failed {
                 stage,
                 item,
                 cause: error.into(),
@@ -189,6 +238,21 @@ impl<D: Live> Task<'_, D> {
 
 type Mark<'env, D> = Box<dyn Fn() -> Result<TimedEvent<D>> + Send + 'env>;
 
+/// The rings of stages that have ended, kept until all threads have ended.
+///
+/// A slot that returns to a ring which is gone is freed by the thread that returns it. Whether the
+/// ring is gone would depend on which thread is faster, and on a simulated device the last items
+/// would take another modelled time from run to run.
+#[derive(Clone, Default)]
+pub(super) struct Rings<'env>(Arc<Mutex<Vec<Box<dyn Send + 'env>>>>);
+
+impl<'env> Rings<'env> {
+    pub(super) fn keep(&self, ring: impl Send + 'env) {
+        let mut rings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rings.push(Box::new(ring));
+    }
+}
+
 /// A pipeline whose stages are all known.
 pub(super) struct Plan<'env, D: Live> {
     pub(super) gpu: Device<D>,
@@ -203,6 +267,9 @@ pub(super) struct Plan<'env, D: Live> {
     pub(super) mark: Option<Mark<'env, D>>,
     /// The first stage that could not be made ready.
     pub(super) failed: Option<PipelineError>,
+    pub(super) rings: Rings<'env>,
+    /// Is told of work that is done.
+    pub(super) watcher: Option<Box<Watcher<'env>>>,
 }
 
 impl<'env, D: Live + 'env> Plan<'env, D> {
@@ -213,6 +280,7 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
         let clock = HostClock::of(&self.gpu);
         let began_ns = clock.now_ns();
         let epoch = self.epoch(&clock, began_ns)?;
+        let tasks = std::mem::take(&mut self.tasks);
         let shared = Shared {
             began_ns,
             epoch,
@@ -223,8 +291,8 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
             stopped: AtomicBool::new(false),
             cancel: self.cancel.clone(),
             finished: AtomicU64::new(0),
+            watcher: self.watcher.as_deref(),
         };
-        let tasks = std::mem::take(&mut self.tasks);
         let workers = |stage| tasks.iter().filter(|task| task.stage == stage).count();
         let workers: Vec<_> = (0..self.stages.len()).map(workers).collect();
 

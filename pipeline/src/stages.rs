@@ -89,7 +89,7 @@ fn made_len<D: Live>(
 /// Fills pinned memory until the input or the pipeline ends.
 pub(super) fn source<D: Live, I, T>(
     context: &Context<'_, D>,
-    ring: Ring<PinnedBuffer<T, Idle<D>>>,
+    ring: &Ring<PinnedBuffer<T, Idle<D>>>,
     outbox: Outbox<I, PinnedBuffer<T, Idle<D>>>,
     mut next: impl FnMut(&mut [T]) -> Result<Option<(I, usize)>, BoxError>,
 ) -> Result<(), Failed> {
@@ -125,7 +125,7 @@ pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = 
     context: &Context<'_, D>,
     stream: &Stream<S>,
     mut items: impl Iterator<Item = I>,
-    (ring, capacity): (Ring<R>, usize),
+    (ring, capacity): (&Ring<R>, usize),
     outbox: Outbox<I, R>,
     mut body: impl FnMut(&Stream<S>, &I, &mut R::On<S>) -> Result<usize>,
 ) -> Result<(), Failed> {
@@ -154,7 +154,7 @@ pub(super) fn transform<D: Live, S, I, R, Q>(
     context: &Context<'_, D>,
     stream: &Stream<S>,
     inbox: Inbox<I, R>,
-    (ring, capacity): (Ring<Q>, usize),
+    (ring, capacity): (&Ring<Q>, usize),
     outbox: Outbox<I, Q>,
     mut body: impl FnMut(&Stream<S>, &I, usize, &R::On<S>, &mut Q::On<S>) -> Result<usize>,
 ) -> Result<(), Failed>

@@ -74,6 +74,8 @@ pub struct Figures {
     pub source: Source,
     /// Time from the first start to the last end of the device's work, in ns.
     pub wall_ns: u64,
+    /// Time for which the device had work on any engine, in ns.
+    pub busy_ns: u64,
     /// Time that the device's work would take one after another: the sum of its spans, in ns.
     pub serial_ns: u64,
     /// The engines that had work.
@@ -91,21 +93,22 @@ impl EngineFigures {
 }
 
 impl Figures {
-    /// 1 − wall/serial: the share of the serial time that overlap saved. It is 0 for work one after
-    /// another, and 2/3 for three engines that are always busy. It is below 0 if the device idled
-    /// more than it overlapped. `None` without work.
+    /// 1 − busy/serial: the share of the serial time that overlap saved. It is 0 for work one after
+    /// another, and 2/3 for three engines that are always busy. It is never below 0, because time
+    /// without work counts as [idle](Self::idle_ns). `None` without work.
     pub fn overlap_ratio(&self) -> Option<f64> {
-        Some(1.0 - ratio(self.wall_ns, self.serial_ns)?)
+        Some(1.0 - ratio(self.busy_ns, self.serial_ns)?)
     }
 
-    /// The overlap ratio as readers see it. For a ratio below 0 it gives a sentence, because the
-    /// number would not help a reader.
+    /// Time between the first start and the last end for which no engine had work, in ns.
+    pub fn idle_ns(&self) -> u64 {
+        self.wall_ns - self.busy_ns
+    }
+
+    /// The overlap ratio and the idle time as readers see them.
     pub(super) fn overlap_in_words(&self) -> String {
         match self.overlap_ratio() {
-            Some(ratio) if ratio < 0.0 => {
-                "overlap ratio below 0: the device idled more than it overlapped".to_owned()
-            }
-            Some(ratio) => format!("overlap ratio {ratio:.3}"),
+            Some(ratio) => format!("overlap ratio {ratio:.3}, idle {}", Ns(self.idle_ns())),
             None => "no work".to_owned(),
         }
     }
@@ -153,6 +156,7 @@ impl Timeline {
         Figures {
             source: self.source,
             wall_ns: end.unwrap_or(0) - start.unwrap_or(0),
+            busy_ns: union_of(self.spans.iter().filter(work)),
             serial_ns: self.spans.iter().filter(work).map(Span::duration_ns).sum(),
             engines: engines
                 .into_iter()

@@ -12,17 +12,21 @@ use cuda_rt_driver::Kind;
 
 /// Sizes in px.
 const WIDTH: f64 = 1120.0;
-const LEFT: f64 = 132.0;
 const RIGHT: f64 = 76.0;
-const PLOT: f64 = WIDTH - LEFT - RIGHT;
+/// Left of the rows' names, and between the names and the plot.
+const MARGIN: f64 = 16.0;
+const BESIDE_NAMES: f64 = 10.0;
+/// Largest number of characters of a row's name.
+const NAME: usize = 32;
 const HEADER: f64 = 74.0;
 const LANE: f64 = 24.0;
 const BETWEEN_ROWS: f64 = 8.0;
 const GROUP: f64 = 24.0;
 const AXIS: f64 = 34.0;
 const LEGEND: f64 = 30.0;
-/// Approximate width of a character in a bar's label.
+/// Approximate width of a character in a bar's label, and in a row's name, whose font is larger.
 const CHARACTER: f64 = 6.1;
+const CHARACTER_OF_NAME: f64 = 6.6;
 /// Neighbouring bars of one kind that are narrower than this are drawn as one bar.
 const NARROW: f64 = 0.75;
 
@@ -53,6 +57,8 @@ impl fmt::Display for Xml<'_> {
                 '<' => f.write_str("&lt;")?,
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
+                // Hover text has lines; elsewhere a line's end is shown as a space.
+                '\n' => f.write_str("\n")?,
                 // XML has no way to write most control characters.
                 c if c.is_control() => f.write_str(" ")?,
                 c => write!(f, "{c}")?,
@@ -76,6 +82,8 @@ struct Layout<'a> {
     figures: Figures,
     start_ns: u64,
     length_ns: u64,
+    /// Left edge of the plot: the longest name ends before it.
+    left: f64,
     places: Vec<Place>,
     /// Top of the host's heading, if it has rows.
     host_top: Option<f64>,
@@ -125,11 +133,14 @@ impl<'a> Layout<'a> {
             });
             top += lanes as f64 * LANE + BETWEEN_ROWS;
         }
+        let names = places.iter().map(|place| &timeline.rows[place.row].name);
+        let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
         Self {
             timeline,
             figures: timeline.figures(),
             start_ns: extent.start,
             length_ns: (extent.end - extent.start).max(1),
+            left: MARGIN + longest.clamp(12, NAME) as f64 * CHARACTER_OF_NAME + BESIDE_NAMES,
             places,
             host_top,
             bottom: top,
@@ -137,7 +148,8 @@ impl<'a> Layout<'a> {
     }
 
     fn x(&self, ns: u64) -> f64 {
-        LEFT + (ns.saturating_sub(self.start_ns)) as f64 / self.length_ns as f64 * PLOT
+        let plot = WIDTH - self.left - RIGHT;
+        self.left + (ns.saturating_sub(self.start_ns)) as f64 / self.length_ns as f64 * plot
     }
 
     fn open(&self, out: &mut impl Write) -> io::Result<()> {
@@ -205,8 +217,8 @@ impl<'a> Layout<'a> {
             writeln!(
                 out,
                 r##"<text x="{:.2}" y="{middle:.2}" text-anchor="end">{}</text>"##,
-                LEFT - 10.0,
-                Xml(&shorten(&row.name, 18))
+                self.left - BESIDE_NAMES,
+                Xml(&shorten(&row.name, NAME))
             )?;
             if let Some(share) = self.figures.row_utilisation(of_row) {
                 writeln!(
@@ -348,7 +360,7 @@ impl<'a> Layout<'a> {
     }
 
     fn legend(&self, out: &mut impl Write) -> io::Result<()> {
-        let (mut x, y) = (LEFT, self.bottom + AXIS);
+        let (mut x, y) = (self.left, self.bottom + AXIS);
         for kind in Kind::ALL {
             if self.timeline.spans.iter().all(|span| span.kind != kind) {
                 continue;

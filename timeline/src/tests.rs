@@ -57,6 +57,7 @@ fn pipeline() -> Timeline {
 fn figures_follow_their_definitions() {
     let figures = pipeline().figures();
     assert_eq!((figures.wall_ns, figures.serial_ns), (80, 3 * 40));
+    assert_eq!((figures.busy_ns, figures.idle_ns()), (80, 0));
     assert_eq!(figures.overlap_ratio(), Some(1.0 - 80.0 / 120.0));
     let bound = figures.bound().unwrap();
     assert_eq!(
@@ -76,6 +77,30 @@ fn figures_follow_their_definitions() {
         [(30, 0, 3), (60, 10, 3), (30, 50, 3), (20, 20, 1)],
         "a host thread that waits within its stage does not work"
     );
+}
+
+#[test]
+fn idle_time_does_not_make_the_overlap_ratio_negative() {
+    // A copy and a kernel overlap for 10 of 40; then the device idles for 60.
+    let spans = vec![
+        span(Kind::CopyToDevice, 0, 0, 20),
+        span(Kind::Kernel, 1, 10, 30),
+        wait(1, 30, 90, 0),
+        span(Kind::Kernel, 1, 90, 100),
+    ];
+    let timeline = Timeline::new("a device", Source::Events, rows(), spans);
+    let figures = timeline.figures();
+    assert_eq!(
+        (figures.wall_ns, figures.busy_ns, figures.serial_ns),
+        (100, 40, 50)
+    );
+    assert_eq!(
+        (figures.overlap_ratio(), figures.idle_ns()),
+        (Some(1.0 - 40.0 / 50.0), 60)
+    );
+    for text in [figures.to_string(), svg(&timeline)] {
+        assert!(text.contains("overlap ratio 0.200, idle 60 ns"), "{text}");
+    }
 }
 
 #[test]
@@ -351,20 +376,42 @@ fn a_picture_is_well_formed_and_describes_each_span() {
     assert!(picture.contains("MODELLED") && picture.contains("efficiency 75.0 %"));
     assert_eq!(picture.matches("<g><title>").count(), timeline.spans().len());
     assert!(picture.contains("waited for `kernel` of compute"));
+    assert!(
+        picture.contains("<title>kernel (kernel)\n20 ns, from 10 ns</title>"),
+        "lines"
+    );
+}
+
+/// The value of an attribute in the first tag of `text` that has it.
+fn attribute(text: &str, name: &str) -> f64 {
+    let rest = &text[text.find(&format!(" {name}=\"")).unwrap() + name.len() + 3..];
+    rest[..rest.find('"').unwrap()].parse().unwrap()
 }
 
 #[test]
-fn bars_stay_inside_the_plot() {
-    let picture = svg(&pipeline());
-    for bar in picture.split("<g><title>").skip(1) {
-        let value = |key: &str| -> f64 {
-            let rest = &bar[bar.find(&format!(" {key}=\"")).unwrap() + key.len() + 3..];
-            rest[..rest.find('"').unwrap()].parse().unwrap()
-        };
+fn names_and_bars_have_room() {
+    for name in [
+        "copy",
+        "download `Download`",
+        "a name that is far too long for any picture",
+    ] {
+        let mut timeline = pipeline();
+        timeline.rows[0].name = name.into();
+        let picture = svg(&timeline);
+        let (before, _) = picture.split_once(&format!(">{}", &name[..4])).unwrap();
+        let tag = &before[before.rfind("<text").unwrap()..];
+        // A character of this size of Helvetica takes 6.6 px, on average.
+        let (end, shown) = (attribute(tag, "x"), name.len().min(32));
         assert!(
-            value("x") >= 132.0 && value("x") + value("width") <= 1120.0 - 76.0 + 0.41,
-            "{bar}"
+            end - shown as f64 * 6.6 >= 15.9,
+            "{name} begins left of the picture"
         );
+        assert_eq!(picture.contains(&format!(">{name}<")), name.len() <= 32);
+        for bar in picture.split("<g><title>").skip(1) {
+            assert!(attribute(bar, "x") >= end, "{bar} covers {name}");
+            let right = attribute(bar, "x") + attribute(bar, "width");
+            assert!(right <= 1120.0 - 76.0 + 0.41, "{bar}");
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod fuzz_kernels;
 mod hazards;
 mod invariants;
 mod mutants;
+mod pictures;
 mod platforms;
 mod ptx;
 mod ptxas;
@@ -39,6 +40,8 @@ cargo xtask <task>
   tidy --check             see that files are short, lines are wrapped, and links and names of files in documents resolve
   pages --check            see that the page of each public item has an example that runs, and that numbers of hazards
                            are links on it; needs nightly
+  pictures                 draw the README's pictures, with the example denoise on the simulated device
+  pictures --check         draw them again, and compare
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
   invariants --check       see that each invariant, obligation and document that a comment cites exists once, and that
                            each test that a document names exists
@@ -70,6 +73,8 @@ fn main() -> ExitCode {
         ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),
         ["tidy", "--check"] => tidy::check(),
         ["pages", "--check"] => surface::pages::check(),
+        ["pictures"] => pictures::write(),
+        ["pictures", "--check"] => pictures::check(),
         ["platforms"] => platforms::run(),
         ["invariants", "--check"] => invariants::check(),
         ["ptx"] => ptx::write(),

@@ -1,5 +1,7 @@
 //! How well stages overlap by the modelled clock, and what the report says about it.
 
+use std::sync::Mutex;
+
 use cuda_rt::pipeline::{Pipeline, Report, StageKind};
 use cuda_rt::simulator::{Call, Model, SimConfig};
 use cuda_rt::{Device, Grid1};
@@ -117,4 +119,46 @@ fn an_untimed_pipeline_records_no_times() {
         assert!(report.to_string().ends_with("nothing was timed"), "{report}");
     })
     .unwrap();
+}
+
+#[test]
+fn a_watcher_is_told_of_each_stages_work_on_each_item() {
+    ends(|| {
+        let told = Mutex::new(Vec::new());
+        let report = even(|gpu| {
+            let simulator = gpu.simulator().unwrap();
+            Pipeline::new(&gpu, 2)
+                .source(1024, 0..20_u32, |_, pinned: &mut [f32]| {
+                    simulator.spend_host_ns(70_000);
+                    Ok(pinned.len())
+                })
+                .upload::<Upload<_>>()
+                .stage::<Compute<_>>(|stream, _, input, output| {
+                    scale(stream, Grid1::covering(output.len()), input, output, 2.0)
+                })
+                .download::<Download<_>>()
+                .sink(|_, _| Ok(()))
+                .watch(|worked| told.lock().unwrap().push(worked))
+                .run()
+                .unwrap()
+        });
+        let told = told.into_inner().unwrap();
+        assert_eq!(told.len(), 5 * 20, "{told:?}");
+        for (index, stage) in report.stages.iter().enumerate() {
+            let of_stage: Vec<_> = told.iter().filter(|worked| worked.stage == index).collect();
+            assert!(
+                of_stage.iter().map(|worked| worked.item).eq(0..20),
+                "{of_stage:?}"
+            );
+            let busy: Duration = of_stage.iter().map(|worked| worked.end - worked.start).sum();
+            assert_eq!(busy, stage.busy, "{report}");
+            assert_eq!((of_stage[0].start, of_stage[19].end), (stage.began, stage.ended));
+        }
+        // An item's work of one stage begins when the stage before it has ended.
+        for (a, b) in told.iter().flat_map(|a| told.iter().map(move |b| (a, b))) {
+            if a.item == b.item && a.stage + 1 == b.stage {
+                assert!(a.end <= b.start + Duration::from_nanos(2), "{a:?} {b:?}");
+            }
+        }
+    });
 }

@@ -88,7 +88,7 @@ pub(crate) fn denoised_serially(stream: &[u8]) -> Vec<u8> {
     Device::simulated(SimConfig::default(), |gpu| {
         let mut clip = Reader::new(stream).expect("a header");
         let mut output = Writer::new(&mut result, &clip.header().clone()).expect("memory");
-        serial::run(&gpu, &mut clip, &mut output, FILTER)
+        serial::run(&gpu, &mut clip, &mut output, FILTER, &|_| {})
     })
     .expect("a simulated device")
     .unwrap_or_else(|error| panic!("{error}"));

@@ -8,3 +8,6 @@ mod failures;
 mod overlap;
 mod program;
 mod results;
+mod shown;
+#[cfg(unix)]
+mod signals;

@@ -10,7 +10,7 @@ use crate::common::stream_420;
 use tempfile::TempDir;
 
 /// The example, which `cargo test` builds beside the directory of the tests.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let program = tests.parent().unwrap().with_file_name("examples").join("denoise");
     let program = program.with_extension(std::env::consts::EXE_EXTENSION);
@@ -23,23 +23,23 @@ fn program() -> PathBuf {
 }
 
 /// A temporary directory for one test, in which the program runs.
-struct Scene(TempDir);
+pub(crate) struct Scene(TempDir);
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) {
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) {
         fs::write(self.path(name), bytes).unwrap();
     }
 
     /// The files in the directory, in no order. A hidden file would be left over from an output.
-    fn files(&self) -> Vec<String> {
+    pub(crate) fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<_> = entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -48,11 +48,22 @@ impl Scene {
         names
     }
 
-    fn run(&self, arguments: &[&str], input: &[u8]) -> Output {
-        let mut child = Command::new(program())
+    /// The program, on the simulated device. It writes no pictures unless a test is about them.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command
             .args(["--device", "sim", "--radius", "1"])
             .args(arguments)
-            .current_dir(self.0.path())
+            .current_dir(self.0.path());
+        if !arguments.iter().any(|word| word.contains("pictures")) && !arguments.contains(&"--") {
+            command.arg("--no-pictures");
+        }
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str], input: &[u8]) -> Output {
+        let mut child = self
+            .command(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -63,7 +74,7 @@ impl Scene {
         child.wait_with_output().unwrap()
     }
 
-    fn succeed(&self, arguments: &[&str], input: &[u8]) -> Output {
+    pub(crate) fn succeed(&self, arguments: &[&str], input: &[u8]) -> Output {
         let output = self.run(arguments, input);
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {stderr}");
@@ -71,7 +82,7 @@ impl Scene {
     }
 
     /// Expects exit code 2, one sentence, and no new file. Returns the sentence.
-    fn fail(&self, arguments: &[&str]) -> String {
+    pub(crate) fn fail(&self, arguments: &[&str]) -> String {
         let before = self.files();
         let output = self.run(arguments, b"");
         let stderr = String::from_utf8(output.stderr).unwrap();

@@ -139,8 +139,8 @@ fn zero_frames_and_fewer_frames_than_buffers_pass() {
 #[test]
 fn the_generated_clip_loses_noise_and_keeps_its_edges() {
     let mut before = Vec::new();
-    std::io::Read::read_to_end(&mut NoisyClip::new(160, 90, 2, 1), &mut before).unwrap();
-    let clean = NoisyClip::new(160, 90, 2, 1).clean_luma(1);
+    std::io::Read::read_to_end(&mut NoisyClip::new(480, 270, 2, 1), &mut before).unwrap();
+    let clean = NoisyClip::new(480, 270, 2, 1).clean_luma(1);
     let error = |luma: &[u8]| {
         luma.iter()
             .zip(&clean)
