@@ -15,9 +15,8 @@ use crate::tidy::root;
 /// The template, from the root of the tree.
 const TEMPLATE: &str = "templates/program";
 
-/// The files with placeholders, as `cargo-generate.toml` includes them. Their new names lack
-/// [`LIQUID`].
-const SUBSTITUTED: [&str; 3] = ["Cargo.toml.liquid", "kernels/Cargo.toml.liquid", "README.md"];
+/// The files with placeholders, by their new names, as `cargo-generate.toml` includes them.
+const SUBSTITUTED: [&str; 2] = ["Cargo.toml", "README.md"];
 
 /// The end of the names of manifests in the template: cargo reads every `Cargo.toml` of a git
 /// repository, and would print an error for one with placeholders.
@@ -159,7 +158,7 @@ fn name_of(path: &Path) -> Result<String, String> {
 fn write(template: &Path, to: &Path, name: &str) -> Result<(), Box<dyn Error>> {
     copy(template, to).map_err(|error| format!("{}: {error}", template.display()))?;
     for file in SUBSTITUTED {
-        let path = to.join(file.trim_end_matches(LIQUID));
+        let path = to.join(file);
         let text = substitute(&fs::read_to_string(&path)?, name, root())?;
         fs::write(&path, text)?;
     }
@@ -242,9 +241,8 @@ mod tests {
     fn an_error_leaves_no_half_of_a_program() {
         let directory = tempfile::tempdir().unwrap();
         let template = directory.path().join("template");
-        fs::create_dir_all(template.join("kernels")).unwrap();
+        fs::create_dir(&template).unwrap();
         fs::write(template.join("Cargo.toml.liquid"), "name = \"{{project-name}}\"").unwrap();
-        fs::write(template.join("kernels/Cargo.toml.liquid"), "").unwrap();
         fs::write(template.join("README.md"), "{{unknown}}").unwrap();
         let error = make(&template, &directory.path().join("mine")).unwrap_err();
         assert!(error.to_string().contains("{{unknown}}"), "{error}");
@@ -259,7 +257,7 @@ mod tests {
             options.contains(&format!("\ninclude = {SUBSTITUTED:?}\n")),
             "{options}"
         );
-        let manifest = fs::read_to_string(template.join(SUBSTITUTED[0])).unwrap();
+        let manifest = fs::read_to_string(template.join("Cargo.toml.liquid")).unwrap();
         assert_eq!(manifest.matches(PLACE).count(), PACKAGES.len());
     }
 

@@ -2,7 +2,9 @@
 //! that cannot become a program are refused, and nothing is left there.
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -154,6 +156,66 @@ fn the_committed_ptx_is_fresh(program: &Path) {
         shipped == built,
         "templates/program/kernels/kernels.ptx is stale: run `cargo xtask ptx`"
     );
+}
+
+/// The files below a folder, with their texts.
+fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = fs::read_to_string(&path).unwrap();
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), text);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn cargo_generate_makes_the_same_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (directory.path().join("ours"), directory.path().join("theirs"));
+    fs::create_dir(&ours).unwrap();
+    fs::create_dir(&theirs).unwrap();
+    let made = new(&ours, &[NAME]);
+    assert!(made.status.success(), "{}", words(&made));
+
+    let mut generate = Command::new("cargo-generate");
+    generate.args(["generate", "--silent", "--vcs", "none", "--name", NAME, "--path"]);
+    generate.arg(repository().join("templates/program"));
+    generate.args(["-d", "cuda_rt_url=URL", "-d", "cuda_rt_tag=v1"]);
+    // It asks for a user's name, which nothing here uses.
+    generate.env("USER", "nobody").current_dir(&theirs);
+    match generate.output() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            eprintln!("SKIPPED: the template by cargo-generate: `cargo install cargo-generate`");
+            return;
+        }
+        output => assert!(
+            output.as_ref().unwrap().status.success(),
+            "{}",
+            words(&output.unwrap())
+        ),
+    }
+    let mut ours = files(&ours.join(NAME));
+    for (package, folder) in [
+        ("cuda-handoff", "cuda-rt"),
+        ("cuda-handoff-device", "device-std"),
+        ("cuda-handoff-build", "kernel-build"),
+    ] {
+        let place = repository().join(folder);
+        let line = format!("package = \"{package}\"\npath = {place:?}\n");
+        let manifest = ours.get_mut(Path::new("Cargo.toml")).unwrap();
+        assert_eq!(manifest.matches(&line).count(), 1, "{manifest}");
+        let git = format!("package = \"{package}\"\ngit = \"URL\"\ntag = \"v1\"\n");
+        *manifest = manifest.replace(&line, &git);
+    }
+    assert_eq!(files(&theirs.join(NAME)), ours);
 }
 
 #[test]
