@@ -23,4 +23,5 @@ chapters! {
     pitfalls = "pitfalls.md";
     how_to = "how-to.md";
     coming_from = "coming-from.md";
+    reference = "reference.md";
 }
