@@ -25,4 +25,5 @@ chapters! {
     how_to = "how-to.md";
     coming_from = "coming-from.md";
     under_the_hood = "under-the-hood.md";
+    reference = "reference.md";
 }

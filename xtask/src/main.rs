@@ -8,6 +8,7 @@ mod hazards;
 mod invariants;
 mod mutants;
 mod pictures;
+mod new;
 mod platforms;
 mod ptx;
 mod ptxas;
@@ -37,6 +38,8 @@ cargo xtask <task>
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print each
                            verdict, and fail if one differs from the verdict in the file
+  new PATH                 make a program with a kernel of its own in a new folder, from templates/program; its name is
+                           the last part of PATH
   tidy --check             see that files are short, lines are wrapped, and links and names of files in documents resolve
   pages --check            see that the page of each public item has an example that runs, and that numbers of hazards
                            are links on it; needs nightly
@@ -45,7 +48,7 @@ cargo xtask <task>
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
   invariants --check       see that each invariant, obligation and document that a comment cites exists once, and that
                            each test that a document names exists
-  ptx                      build the PTX of device-kernels and of the kernels in device-std/tests
+  ptx                      build the PTX of device-kernels, of the kernels in device-std/tests and of the template
   ptx --check              build it again, compare, and assemble it if ptxas is installed
   sanitize [address|leak|thread] [TEST...]
                            run the tests of the simulated device under nightly's address, leak and thread sanitizers, or
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),
+        ["new", path] => new::run(path),
         ["tidy", "--check"] => tidy::check(),
         ["pages", "--check"] => surface::pages::check(),
         ["pictures"] => pictures::write(),

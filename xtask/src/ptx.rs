@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use kernel_build::{Kernels, Module};
 
-use crate::ptxas;
+use crate::{new, ptxas};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -27,14 +27,15 @@ fn compile(path: &str) -> Result<Module, Box<dyn Error>> {
     Ok(Kernels::new(root().join(path)).compile(target.join("ptx"))?)
 }
 
-/// Builds the crates of kernels, and writes their PTX.
+/// Builds the crates of kernels and those of the template, and writes their PTX.
 pub(crate) fn write() -> Result<(), Box<dyn Error>> {
     for (path, ptx) in CRATES {
         let module = compile(path)?;
         fs::write(root().join(path).join(ptx), &module.ptx)?;
         println!("{path}: {} kernels, by {}", module.entries.len(), module.compiler);
     }
-    Ok(())
+    // A test compares the template's PTX: `xtask/tests/new.rs`.
+    new::write_ptx()
 }
 
 /// Fails if committed PTX differs from a new build, or if `ptxas` refuses it.
