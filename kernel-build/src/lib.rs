@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The PTX is then in `OUT_DIR`. The root of the crate with the kernels embeds it by
-//! `device_std::kernel_module!(concat!(env!("OUT_DIR"), "/kernels.ptx"))`. `examples/own-kernels`
-//! is a program to copy.
+//! `device_std::kernel_module!(concat!(env!("OUT_DIR"), "/kernels.ptx"))`. In the repository,
+//! `cargo xtask new` makes a program with such a crate.
 //!
 //! Only this step needs a nightly compiler and its sources: `rustup toolchain install nightly
 //! --component rust-src`. A published package [commits](Kernels::committed) its PTX, so that its
