@@ -5,6 +5,7 @@ mod book;
 mod coexist;
 mod fuzz_kernels;
 mod hazards;
+mod instructions;
 mod invariants;
 mod mutants;
 mod platforms;
@@ -36,6 +37,9 @@ cargo xtask <task>
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print each
                            verdict, and fail if one differs from the verdict in the file
+  instructions             count the instructions of each operation over a driver library that does nothing, in
+                           docs/instructions.md; needs valgrind and a C compiler
+  instructions --check     count again, and compare
   tidy --check             see that files are short, lines are wrapped, and links and names of files in documents resolve
   platforms                see that cuda-rt compiles for Windows and for Linux on ARM
   invariants --check       see that each invariant, obligation and document that a comment cites exists once, and that
@@ -66,6 +70,8 @@ fn main() -> ExitCode {
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),
+        ["instructions"] => instructions::write(),
+        ["instructions", "--check"] => instructions::check(),
         ["tidy", "--check"] => tidy::check(),
         ["platforms"] => platforms::run(),
         ["invariants", "--check"] => invariants::check(),
