@@ -5,6 +5,7 @@ mod book;
 mod coexist;
 mod fuzz_kernels;
 mod hazards;
+mod instructions;
 mod invariants;
 mod mutants;
 mod pictures;
@@ -40,6 +41,9 @@ cargo xtask <task>
                            verdict, and fail if one differs from the verdict in the file
   new PATH                 make a program with a kernel of its own in a new folder, from templates/program; its name is
                            the last part of PATH
+  instructions             count the instructions of each operation over a driver library that does nothing, in
+                           docs/instructions.md; needs valgrind and a C compiler
+  instructions --check     count again, and compare
   tidy --check             see that files are short, lines are wrapped, and links and names of files in documents resolve
   pages --check            see that the page of each public item has an example that runs, and that numbers of hazards
                            are links on it; needs nightly
@@ -75,6 +79,8 @@ fn main() -> ExitCode {
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),
         ["new", path] => new::run(path),
+        ["instructions"] => instructions::write(),
+        ["instructions", "--check"] => instructions::check(),
         ["tidy", "--check"] => tidy::check(),
         ["pages", "--check"] => surface::pages::check(),
         ["pictures"] => pictures::write(),

@@ -321,7 +321,11 @@ impl DeviceCore {
 
     /// The state of `at`, a stream of this core that is not adopted. `name` is its name, unless it
     /// was created at run time.
-    pub(crate) fn stream_state(&self, at: StreamRef, name: &str) -> Arc<StreamState> {
+    pub(crate) fn stream_state(
+        &self,
+        at: StreamRef,
+        name: impl FnOnce() -> &'static str,
+    ) -> Arc<StreamState> {
         self.run_time.state_of(at, name)
     }
 

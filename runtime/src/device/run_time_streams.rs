@@ -11,7 +11,7 @@
 //! stream: the work of its next holder comes after all earlier work, and so does a late free of an
 //! earlier holder.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -69,7 +69,7 @@ pub(crate) struct RunTimeStreams(Mutex<Entries>);
 
 #[derive(Debug, Default)]
 struct Entries {
-    held: HashMap<StreamId, Weak<StreamState>>,
+    held: BTreeMap<StreamId, Weak<StreamState>>,
     /// Streams without a holder. The first was returned first, so its work is the likeliest to be
     /// done.
     returned: VecDeque<(Priority, StreamRef)>,
@@ -100,12 +100,16 @@ impl RunTimeStreams {
 
     /// The state of the stream `at`, whose holders share it. A stream that was not created at run
     /// time gets its state here, with the name `name`.
-    pub(super) fn state_of(self: &Arc<Self>, at: StreamRef, name: &str) -> Arc<StreamState> {
+    pub(super) fn state_of(
+        self: &Arc<Self>,
+        at: StreamRef,
+        name: impl FnOnce() -> &'static str,
+    ) -> Arc<StreamState> {
         if let Some(state) = self.find(at.id) {
             return state;
         }
         // Declared before the lock, so dropped after it: the drop of a state takes the lock.
-        let new = self.state(at, name, None);
+        let new = self.state(at, name(), None);
         let mut entries = self.entries();
         if let Some(state) = entries.held.get(&at.id).and_then(Weak::upgrade) {
             return state;

@@ -64,7 +64,11 @@ fn shape(threads: Threads, block: [u32; 3], shared_bytes: usize) -> Result<Launc
     }
     let mut grid = [1u32; 3];
     for axis in 0..3 {
-        let blocks = extent[axis].div_ceil(u64::from(block[axis]));
+        // Most grids have one thread along two axes, and a division takes long.
+        let blocks = match extent[axis] {
+            1 => 1,
+            side => side.div_ceil(u64::from(block[axis])),
+        };
         let limit = MAX_BLOCKS[axis];
         grid[axis] = u32::try_from(blocks)
             .ok()

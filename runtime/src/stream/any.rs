@@ -327,7 +327,7 @@ impl<S: StreamTag> Stream<S> {
     {
         // ANY-STREAM-1: `Lasting` says that the core keeps the stream.
         AnyStream {
-            state: self.core().stream_state(self.at(), short_name::<S>()),
+            state: self.core().stream_state(self.at(), short_name::<S>),
             core: Arc::clone(self.core()),
         }
     }
