@@ -132,13 +132,15 @@ mod clock;
 mod error;
 mod meter;
 mod order;
+mod ready;
 mod report;
 mod ring;
 mod run;
 mod stages;
 
-pub use build::{Pipeline, Ready, Stages};
+pub use build::{Pipeline, Stages};
 pub use error::{BoxError, Cause, Panic, PipelineError, Stage, StageKind};
+pub use ready::Ready;
 pub use report::{MoreBuffers, Report, StageReport};
 pub use ring::{Ring, SlotGuard};
 pub use run::{Cancel, Worked};

@@ -59,6 +59,7 @@ pub struct RowFigures {
 /// let figures = timeline.figures();
 /// assert_eq!((figures.wall_ns, figures.serial_ns), (1000, 1300));
 /// assert!((figures.overlap_ratio().expect("there is work") - 3.0 / 13.0).abs() < 1e-9);
+/// assert_eq!(figures.idle_ns(), figures.wall_ns - figures.busy_ns);
 ///
 /// let bound = figures.bound().expect("there is work");
 /// assert_eq!((bound.engine, bound.busy_ns, bound.bytes), (Engine::ToDevice, 800, 2000));

@@ -58,28 +58,14 @@ fn the_version_of_rust_is_the_manifests() {
     );
 }
 
-/// `sed` writes `../cuda-rt` for `../..`, so each path in the manifest must begin so.
+/// `xtask/tests/new.rs` runs the program that the command makes.
 #[test]
-fn the_example_with_a_kernel_can_be_copied() {
+fn the_program_with_a_kernel_is_made_by_a_task() {
     let commands: Vec<&str> = lines("console").collect();
-    assert!(
-        commands.contains(&"$ cp -r cuda-rt/examples/own-kernels my-program"),
-        "{commands:?}"
-    );
-    let sed = r"$ cd my-program && sed -i 's|\.\./\.\.|../cuda-rt|' Cargo.toml";
-    assert!(commands.contains(&sed), "{commands:?}");
-
-    let manifest = manifest("examples/own-kernels");
-    let paths: Vec<&str> = manifest.lines().filter_map(|line| value(line, "path")).collect();
-    let mut outside = 0;
-    for path in paths {
-        match path.strip_prefix("../../") {
-            Some(folder) => {
-                assert!(root().join(folder).join("Cargo.toml").is_file(), "{path}");
-                outside += 1;
-            }
-            None => assert!(!path.contains(".."), "{path} leads out of the copy"),
-        }
-    }
-    assert!(outside > 1, "the example depends on the repository");
+    let command = "$ cd cuda-rt && cargo xtask new ../my-program";
+    assert!(commands.contains(&command), "{commands:?}");
+    let tasks = fs::read_to_string(root().join("xtask/src/main.rs")).unwrap();
+    assert!(tasks.contains("[\"new\", path]"), "the task has another name");
+    let template = fs::read_to_string(root().join("templates/program/README.md")).unwrap();
+    assert!(template.contains("cargo run"), "the program is not run so");
 }

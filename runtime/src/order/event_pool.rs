@@ -86,8 +86,8 @@ impl FreeEvents {
         // SAFETY: the box is this function's until the exchange succeeds.
         let live = unsafe { &*event };
         let last = &live.pool.free(live.timing).last;
-        // FREE-EVENTS-1. Once the exchange has succeeded, another thread may destroy the event, and
-        // the pool with it: neither is used after it.
+        // This makes FREE-EVENTS-1 true. Once the exchange has succeeded, another thread may
+        // destroy the event, and the pool with it: neither is used after it.
         match last.compare_exchange(ptr::null_mut(), event, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => Ok(()),
             // SAFETY: the exchange failed, so the box is still this function's.
