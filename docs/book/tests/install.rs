@@ -1,10 +1,12 @@
-//! The manifest and the commands of the first chapter name packages and places that are there.
+//! The manifests of two chapters, and the commands of the first one, name packages and places that
+//! are there.
 #![forbid(unsafe_code)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const CHAPTER: &str = include_str!("../src/ten-minutes.md");
+const REFERENCE: &str = include_str!("../src/reference.md");
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -15,10 +17,10 @@ fn manifest(folder: &str) -> String {
     fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// The lines of all blocks of this kind.
-fn lines(kind: &str) -> impl Iterator<Item = &str> {
+/// The lines of all blocks of this kind in the chapter.
+fn lines(chapter: &'static str, kind: &str) -> impl Iterator<Item = &'static str> {
     let fence = format!("\n```{kind}\n");
-    let blocks = CHAPTER.split(fence.as_str()).skip(1).collect::<Vec<_>>();
+    let blocks = chapter.split(fence.as_str()).skip(1).collect::<Vec<_>>();
     blocks
         .into_iter()
         .flat_map(|rest| rest.split("\n```").next().unwrap_or_default().lines())
@@ -33,7 +35,7 @@ fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
 #[test]
 fn the_dependencies_are_packages_of_the_repository() {
     let mut found = Vec::new();
-    for line in lines("toml").filter(|line| line.contains('=')) {
+    for line in lines(CHAPTER, "toml").filter(|line| line.contains('=')) {
         let package = value(line, "package").expect("the line names a package");
         let path = value(line, "path").expect("the line names a path");
         let folder = path
@@ -49,6 +51,31 @@ fn the_dependencies_are_packages_of_the_repository() {
 }
 
 #[test]
+fn the_reference_names_packages_of_the_repository() {
+    let version = manifest("");
+    let version = value(&version, "version").expect("the workspace has a version");
+    let folders = [
+        ("cuda-handoff", "cuda-rt"),
+        ("cuda-handoff-kernels", "device-kernels"),
+    ];
+    let mut found = Vec::new();
+    for line in lines(REFERENCE, "toml").filter(|line| line.contains('=')) {
+        let package = value(line, "package").expect("the line names a package");
+        let (_, folder) = folders
+            .iter()
+            .find(|(name, _)| *name == package)
+            .expect("a known package");
+        assert_eq!(value(&manifest(folder), "name"), Some(package), "{line}");
+        match value(line, "path") {
+            Some(path) => assert_eq!(path, format!("../cuda-rt/{folder}")),
+            None => assert_eq!(value(line, "tag"), Some(&*format!("v{version}")), "{line}"),
+        }
+        found.push(package);
+    }
+    assert_eq!(found.len(), 2 * folders.len(), "{found:?}");
+}
+
+#[test]
 fn the_version_of_rust_is_the_manifests() {
     let manifest = manifest("");
     let version = value(&manifest, "rust-version").expect("the workspace names a version");
@@ -61,7 +88,7 @@ fn the_version_of_rust_is_the_manifests() {
 /// `xtask/tests/new.rs` runs the program that the command makes.
 #[test]
 fn the_program_with_a_kernel_is_made_by_a_task() {
-    let commands: Vec<&str> = lines("console").collect();
+    let commands: Vec<&str> = lines(CHAPTER, "console").collect();
     let command = "$ cd cuda-rt && cargo xtask new ../my-program";
     assert!(commands.contains(&command), "{commands:?}");
     let tasks = fs::read_to_string(root().join("xtask/src/main.rs")).unwrap();

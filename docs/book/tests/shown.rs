@@ -96,7 +96,10 @@ fn must_be_quoted(block: &Block) -> bool {
         "rust" => true,
         "rust,no_run" => block.lines.iter().any(is_cudarc),
         "text" => block.lines.iter().any(is_drawn),
-        "console" | "toml" => block.place.starts_with("ten-minutes.md:"),
+        "console" => block.place.starts_with("ten-minutes.md:"),
+        "toml" => ["ten-minutes.md:", "reference.md:"]
+            .iter()
+            .any(|at| block.place.starts_with(at)),
         _ => false,
     };
     !is_checked || block.lines.iter().any(is_message)
