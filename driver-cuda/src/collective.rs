@@ -2,6 +2,7 @@
 //!
 //! The declarations are in [`ffi::nccl`].
 
+mod live;
 mod version;
 
 use std::ffi::{CStr, OsString, c_char, c_int, c_void};
@@ -17,6 +18,7 @@ use super::function_table::{self, function_table};
 use super::process_end::{self, Status};
 use super::{CudaDriver, stream};
 use cuda_rt_driver::host_function;
+use cuda_rt_driver::process::Process;
 use cuda_rt_driver::{
     Collective, Communicator, DriverError, DriverResult, ErrorCode, Number, Part, RawPeer, Reduction,
 };
@@ -234,6 +236,7 @@ pub(super) struct NcclCommunicator {
     /// empty after an abort. Calls on a communicator are made under this lock.
     ranks: Mutex<Vec<Rank>>,
     count: usize,
+    process: Process,
 }
 
 impl fmt::Debug for NcclCommunicator {
@@ -272,6 +275,7 @@ impl NcclCommunicator {
         Ok(Self {
             nccl,
             driver,
+            process: Process::current(),
             count: made.len(),
             ranks: Mutex::new(made.into_iter().map(Rank).collect()),
         })
@@ -280,17 +284,6 @@ impl NcclCommunicator {
     /// The ranks. A thread that panicked under the lock (no thread should) left them unchanged.
     fn lock(&self) -> MutexGuard<'_, Vec<Rank>> {
         self.ranks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn check_live(&self, ranks: &[Rank], call: &'static str) -> DriverResult<()> {
-        if ranks.len() == self.count {
-            return Ok(());
-        }
-        Err(DriverError::with_detail(
-            call,
-            ErrorCode::NCCL_INVALID_USAGE,
-            "the communicator was aborted",
-        ))
     }
 
     /// Makes one rank's call, inside a group.
@@ -405,8 +398,9 @@ unsafe impl Communicator for NcclCommunicator {
 
     fn abort(&self) {
         let ranks = std::mem::take(&mut *self.lock());
-        if host_function::is_inside() {
-            // NCCL would call CUDA, which a host function must not. The ranks leak.
+        if host_function::is_inside() || self.process.has_forked() {
+            // The ranks leak. NCCL would call CUDA, which a host function must not. In a child of
+            // `fork` it would stop the parent's kernels, through memory that both share.
             return;
         }
         for Rank(comm) in ranks {

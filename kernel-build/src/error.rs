@@ -125,11 +125,13 @@ pub enum BuildError {
     /// `unsafe`: an attribute that chooses a symbol outside `unsafe(…)`, or a block `extern` that
     /// is not `unsafe`. Editions before 2024 take both for safe code, but an entry can be forged by
     /// the one, and a function declared wrongly by the other. A build script that lets rustc read
-    /// arguments from a file is refused as well.
+    /// arguments from a file is refused as well, and a crate with `#![no_builtins]`, whose symbols
+    /// no linker would compare with those of other crates.
     #[error(
         "a crate of the kernels has code that is unsafe without the word `unsafe`. Write `#[unsafe(no_mangle)]`, \
          `#[unsafe(export_name = ..)]`, `#[unsafe(link_section = ..)]` and `unsafe extern`, also in bodies of macros; and \
-         write these words in no string and no block comment. The crate is named below:\n{diagnostics}"
+         write these words in no string and no block comment. Leave `#![no_builtins]` out. The crate is named \
+         below:\n{diagnostics}"
     )]
     HiddenUnsafe {
         /// The text of cargo and of the program that runs rustc.

@@ -12,11 +12,15 @@
 //! code to rustc. So each occurrence of a word counts, also in a string, a macro or a comment with
 //! stars. Only lines that begin with `//` are left out, because documentation has these words.
 
-/// Attributes that choose a symbol, its section or its linkage.
-const ATTRIBUTES: [&str; 5] = [
+/// Attributes that choose a symbol, its section or its linkage; and the attribute of a crate that
+/// takes no part in the optimisation of the whole program. The module that is proved has nothing of
+/// such a crate. So no linker compares its symbols with those of the other crates: a table of one
+/// crate took the place of another crate's table.
+const ATTRIBUTES: [&str; 6] = [
     "export_name",
     "link_section",
     "linkage",
+    "no_builtins",
     "no_mangle",
     "rustc_std_internal_symbol",
 ];
@@ -87,6 +91,7 @@ mod tests {
             "// of two lines */ #[no_mangle]",
             "/// of two lines */ #[no_mangle]",
             "#[r#no_mangle]",
+            "#![no_builtins]",
             "#[linkage = \"weak\"]",
             "extern \"C\" {",
             "extern {",

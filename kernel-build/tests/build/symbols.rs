@@ -135,6 +135,27 @@ macro_rules! glue {
     assert_refused(result, "glued_tokens", "#[no_mangle]");
 }
 
+/// The table of an entry was defined a second time, in such a crate, and took the place of the
+/// first.
+#[test]
+fn a_crate_that_no_linker_compares_is_refused() {
+    for attribute in [
+        "#![no_builtins]",
+        "#![cfg_attr(target_arch = \"nvptx64\", no_builtins)]",
+    ] {
+        let package = package("kernels-beside-no-builtins", "");
+        let library = Library {
+            name: "alone",
+            package: "alone-without-builtins",
+            edition: 2024,
+            source: attribute,
+            dependencies: "",
+        };
+        add(package.path(), &library, true);
+        assert_refused(compile(package.path()), "alone", "no_builtins");
+    }
+}
+
 /// A function of another crate, declared with another result: LLVM has one declaration of each
 /// name.
 #[test]
