@@ -13,8 +13,8 @@ impl<'env, D: Live + 'env> Ready<'env, D> {
     /// Calls `watcher` for each stage's work on each item, when the work has been timed: for live
     /// views of a pipeline. The host's work is told of at its end; the work of streams, when the
     /// last stage is done with the item. The calls come from the threads of the stages, which wait
-    /// for `watcher`. A pipeline that is [`untimed`](Pipeline::untimed) tells of the host's work
-    /// only. If `watcher` panics, that is a panic of the stage.
+    /// for `watcher`. A pipeline that is [`untimed`](crate::Pipeline::untimed) tells of the host's
+    /// work only. If `watcher` panics, that is a panic of the stage.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicU64, Ordering};

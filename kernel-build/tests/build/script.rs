@@ -43,7 +43,8 @@ fn a_script_that_fails_prints_its_error_once_and_nothing_else() {
     if compile(package.path()).is_none() {
         return;
     }
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("script");
+    // Of its own: two builds in one directory at once would overwrite each other's files.
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("script-that-fails");
     std::fs::create_dir_all(&out).unwrap();
     let this = "script::a_script_that_fails_prints_its_error_once_and_nothing_else";
     let child = Command::new(env::current_exe().unwrap())

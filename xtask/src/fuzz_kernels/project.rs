@@ -214,8 +214,10 @@ fn all_refused(
     kernels: &[Refused],
     wanted: impl Fn(&Refused) -> bool,
 ) -> Result<()> {
-    // Only errors of constants that do not evaluate, and of traits, count.
-    let reasons = errors
+    // Only errors of constants that do not evaluate, and of traits, count. The first one may be at
+    // the start of the text.
+    let text = format!("\n{errors}");
+    let reasons = text
         .split("\nerror")
         .filter(|error| error.starts_with("[E0080]") || error.starts_with("[E0277]"));
     let places = reasons.flat_map(|error| error.split("refused/src/lib.rs:").skip(1));
