@@ -1,6 +1,7 @@
-// The kernels of src/kernels.rs, written for another compiler. They have the parameters that rustc_codegen_nvvm gives their signatures:
-// a slice is an address and a length. kernels.ptx is the output of `nvcc -ptx -arch=compute_80` 13.5 for this file. Its `.version` is
-// lowered to 7.0, so that older drivers load it too; it uses nothing newer.
+// The kernels of src/kernels.rs, written for another compiler. They have the parameters that
+// rustc_codegen_nvvm gives their signatures: a slice is an address and a length. kernels.ptx is the
+// output of `nvcc -ptx -arch=compute_80` 13.5 for this file. Its `.version` is lowered to 7.0, so
+// that older drivers load it too; it uses nothing newer.
 #include <stddef.h>
 
 extern "C" __global__ void axpy(float a, const float *x, size_t x_len, float *y, size_t y_len) {

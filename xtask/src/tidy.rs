@@ -37,7 +37,7 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
     let mut wrong = Vec::new();
     for file in &files {
         let is = |extension: &str| Path::new(file).extension().is_some_and(|its| its == extension);
-        if is("rs") {
+        if ["rs", "c", "cu"].into_iter().any(is) {
             let source = fs::read_to_string(root().join(file))?;
             wrong.extend(text::length(file, &source));
             wrong.extend(text::wide_comments(file, &source));
