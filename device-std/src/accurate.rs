@@ -6,6 +6,9 @@
 //! is within 1 unit in the last place of the exact value (`tanh`: 2 units); the tests of this crate
 //! compare with `f64`.
 //!
+//! `sin` and `cos` of `f32` keep an array in local memory, for large angles. A kernel that calls
+//! them asks for it in its build script: `Kernels::local_memory("name")`.
+//!
 //! Several functions calculate in `f64`, which is slow on GPUs for graphics. `sin` and `cos` of
 //! large arguments need local memory. [`fast`](crate::fast) has approximations of a few
 //! instructions.

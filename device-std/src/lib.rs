@@ -87,6 +87,8 @@
 //! - **random numbers**: [`Random`], [`philox4x32`]. PTX: `mul.hi`, `xor`. Cost: about 70 for four
 //!   words.
 //! - **images**: [`Image::clamped`]. PTX: `min`, `max`, `ld.global.nc`. Cost: 4.
+//! - **loops written out**: `unroll!` (feature `macros`), so that arrays stay in registers. Cost:
+//!   none.
 //! - **debugging**: [`print!`]. PTX: `call vprintf`. Cost: local memory, and a lock: not for
 //!   kernels whose time is measured.
 //!
@@ -316,7 +318,7 @@ pub use block::{
 };
 pub use chunk::Chunks;
 #[cfg(feature = "macros")]
-pub use cuda_rt_macros::{Element, kernel};
+pub use cuda_rt_macros::{Element, kernel, unroll};
 #[cfg(feature = "rustacuda")]
 pub use device_copied::{AnyBits, DeviceCopied};
 pub use element::{Element, Scalar};

@@ -251,12 +251,13 @@ unsafe impl<T: Element, const N: usize> ReturnedValue<EachChunk> for [T; N] {
             unsafe { chunk::write(chunk, self) };
             return N;
         }
-        for (k, value) in self.into_iter().enumerate() {
+        // A loop over `self.into_iter()` keeps the array in local memory.
+        for (k, value) in self.iter().enumerate() {
             if k < count {
                 // SAFETY: k < count, so the element lies below `len`.
                 let element = unsafe { chunk.add(k) };
                 // SAFETY: RETURNED-1: only this place writes the element.
-                unsafe { element.write(value) };
+                unsafe { element.write(*value) };
             }
         }
         count

@@ -198,6 +198,20 @@ pub enum BuildError {
         /// The kernels, or functions that are part of one.
         kernels: Vec<String>,
     },
+    /// A kernel keeps an array in local memory, and did not [ask](crate::Kernels::local_memory) for
+    /// it. Local memory is part of device memory.
+    #[error(
+        "kernels keep arrays in local memory, which is slow: {}. The compiler keeps an array in registers only if it \
+         knows each index: write its loops as `device_std::unroll!(for k in 0..8 {{ .. }})`, and `[values; N]` by \
+         reference (`values.iter()`, not `values.into_iter()`). If the memory is meant, let the build script say \
+         `.local_memory(\"{}\")`",
+        kernels.iter().map(|(kernel, bytes)| format!("`{kernel}` ({bytes} bytes)")).collect::<Vec<_>>().join(", "),
+        kernels.first().map_or("", |(kernel, _)| kernel.as_str())
+    )]
+    LocalMemory {
+        /// The kernels, each with its bytes for one thread.
+        kernels: Vec<(String, u64)>,
+    },
     /// The verifier refuses the PTX: the compiler produced code that the types of the sources do
     /// not allow, or code that cannot be proved.
     #[error("the PTX of the kernels is refused: {0}")]

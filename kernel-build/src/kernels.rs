@@ -8,6 +8,7 @@ use crate::compiled;
 use crate::error::BuildError;
 use crate::features;
 use crate::inspect::inspect;
+use crate::local_memory;
 use crate::shim;
 use crate::statics;
 use crate::text::{plain_file_names, renumber_crate_hashes};
@@ -38,6 +39,7 @@ pub struct Kernels {
     toolchain: String,
     architectures: Vec<String>,
     pub(crate) debug_info: bool,
+    local_memory: Vec<String>,
 }
 
 /// The place of the kernels' sources.
@@ -97,6 +99,7 @@ impl Kernels {
             toolchain: "nightly".to_owned(),
             architectures: Vec::new(),
             debug_info: false,
+            local_memory: Vec::new(),
         }
     }
 
@@ -125,6 +128,28 @@ impl Kernels {
     /// sources.
     pub fn debug_info(mut self, on: bool) -> Self {
         self.debug_info = on;
+        self
+    }
+
+    /// Lets a kernel keep arrays in local memory. `kernel` is the name of its function, or `"*"`
+    /// for every kernel.
+    ///
+    /// A thread's array lies in local memory, which is part of device memory, if the compiler does
+    /// not know each index into it. This is often a mistake that makes a kernel many times slower.
+    /// So the build refuses it ([`BuildError::LocalMemory`]). `device_std::unroll!` is the usual
+    /// mend. Some kernels need such memory: for the stack of a traversal, or for
+    /// `accurate::sin`. Arrays of up to 24 bytes, the memory of functions that are called, and the
+    /// memory of kernels that print need not be asked for.
+    ///
+    /// ```no_run
+    /// # fn main() -> std::process::ExitCode {
+    /// kernel_build::Kernels::new(".")
+    ///     .local_memory("walk_tree")
+    ///     .build_script()
+    /// # }
+    /// ```
+    pub fn local_memory(mut self, kernel: impl Into<String>) -> Self {
+        self.local_memory.push(kernel.into());
         self
     }
 
@@ -171,7 +196,8 @@ impl Kernels {
     ///   [`ProfileFlags`](BuildError::ProfileFlags),
     ///   [`FlagsUnknown`](BuildError::FlagsUnknown),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),
-    ///   [`Unsearched`](BuildError::Unsearched), [`NoLayoutTable`](BuildError::NoLayoutTable),
+    ///   [`LocalMemory`](BuildError::LocalMemory), [`Unsearched`](BuildError::Unsearched),
+    ///   [`NoLayoutTable`](BuildError::NoLayoutTable),
     ///   [`Refused`](BuildError::Refused).
     /// - A file cannot be read or written: [`Io`](BuildError::Io).
     pub fn compile(&self, target_dir: impl AsRef<Path>) -> Result<Module, BuildError> {
@@ -225,6 +251,7 @@ impl Kernels {
                 target_dir: &target_dir.join(architecture),
             };
             let (ptx, entries, files) = compile_for(&compilation, &library)?;
+            local_memory::refuse(&ptx, &self.local_memory)?;
             if !module.ptx.is_empty() && entries != module.entries {
                 return Err(BuildError::OtherEntries {
                     architecture: architecture.clone(),

@@ -46,6 +46,9 @@
 //!   entries take the parameters that launches pass. The proof takes milliseconds, and cannot be
 //!   switched off. Most refusals concern a barrier under a condition that differs by thread. The
 //!   message shows the chain of values from the branch to the thread's index.
+//! - The build refuses an entry that keeps an array in local memory, unless the build script
+//!   [asks](Kernels::local_memory) for it. Local memory is device memory: loops over an array that
+//!   were not unrolled made kernels up to 29 times slower, and nothing said so.
 //! - A committed text holds a hash of its sources. Without the toolchain, the build uses the text
 //!   for these sources only: for other sources, the kernels that run would differ from the kernels
 //!   in the source.
@@ -58,6 +61,7 @@ mod error;
 mod features;
 mod inspect;
 mod kernels;
+mod local_memory;
 mod profile;
 mod script;
 mod shim;

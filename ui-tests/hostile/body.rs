@@ -385,3 +385,18 @@ fn bundles() {
     })
     .unwrap();
 }
+
+/// The passes of a loop, written out; `break` and `continue` are the loop's.
+pub fn unrolled() {
+    let mut sum = 0u32;
+    ::real_std::unroll!(for k in 0..6u32 {
+        if k == 1 {
+            continue;
+        }
+        if k == 4 {
+            break;
+        }
+        sum += k;
+    });
+    ::rust::assert_eq!(sum, 5);
+}

@@ -7,6 +7,7 @@ mod fuzz_kernels;
 mod hazards;
 mod instructions;
 mod invariants;
+mod kernel_report;
 mod mutants;
 mod new;
 mod pictures;
@@ -39,6 +40,10 @@ cargo xtask <task>
   hazards check FILE [--json]
                            run the hazard programs of FILE, one JSON object a line, through the checker; print each
                            verdict, and fail if one differs from the verdict in the file
+  kernel-report            list registers, spills, occupancy, instructions and 16-byte accesses of the shipped kernels,
+                           in docs/kernel-report.md; needs ptxas and nvdisasm
+  kernel-report --check    list them again, and compare
+  kernel-report FILE.ptx   print the same of the kernels of any PTX
   new PATH                 make a program with a kernel of its own in a new folder, from templates/program; its name is
                            the last part of PATH
   instructions             count the instructions of each operation over a driver library that does nothing, in
@@ -75,6 +80,9 @@ fn main() -> ExitCode {
             fuzz_kernels::Options::parse(options).and_then(|options| fuzz_kernels::run(&options))
         }
         ["coexist", names @ ..] => coexist::run(names),
+        ["kernel-report"] => kernel_report::write(),
+        ["kernel-report", "--check"] => kernel_report::check(),
+        ["kernel-report", path] => kernel_report::print(path),
         ["hazards"] => hazards::write(),
         ["hazards", "--check"] => hazards::check(),
         ["hazards", "check", arguments @ ..] => hazards::check_programs(arguments),

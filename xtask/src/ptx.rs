@@ -14,17 +14,24 @@ fn root() -> &'static Path {
         .expect("xtask lies in the workspace")
 }
 
+/// The kernels that test the device library. Some use local memory, as the tests want it.
+const TEST_KERNELS: &str = "device-std/tests/kernels";
+
 /// Crates of kernels, each with its committed PTX: the shipped kernels, and the kernels that test
 /// the device library and its panics.
 const CRATES: [(&str, &str); 3] = [
     ("device-kernels", "ptx/device_kernels.ptx"),
-    ("device-std/tests/kernels", "ptx/library_kernels.ptx"),
+    (TEST_KERNELS, "ptx/library_kernels.ptx"),
     ("device-std/tests/panics", "ptx/panicking_kernels.ptx"),
 ];
 
 fn compile(path: &str) -> Result<Module, Box<dyn Error>> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(Kernels::new(root().join(path)).compile(target.join("ptx"))?)
+    let mut kernels = Kernels::new(root().join(path));
+    if path == TEST_KERNELS {
+        kernels = kernels.local_memory("*");
+    }
+    Ok(kernels.compile(target.join("ptx"))?)
 }
 
 /// Builds the crates of kernels and those of the template, and writes their PTX.

@@ -13,7 +13,7 @@ const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
 /// Assembles `ptx` for each architecture, and prints registers and spills of each kernel. Prints
 /// that it was skipped if there is no `ptxas`.
 pub(crate) fn assemble(ptx: &str) -> Result<(), Box<dyn Error>> {
-    let Some(ptxas) = find() else {
+    let Some(ptxas) = find("ptxas") else {
         eprintln!(
             "SKIPPED: the PTX was not assembled, because there is no ptxas: \
              install CUDA or `pip install nvidia-cuda-nvcc`, or set PTXAS"
@@ -31,7 +31,7 @@ pub(crate) fn assemble(ptx: &str) -> Result<(), Box<dyn Error>> {
 
 /// Like [`assemble`], for many kernels: prints only the sum of their spills.
 pub(crate) fn assemble_quietly(ptx: &str) -> Result<(), Box<dyn Error>> {
-    let Some(ptxas) = find() else {
+    let Some(ptxas) = find("ptxas") else {
         eprintln!("SKIPPED: the PTX was not assembled, because there is no ptxas");
         return Ok(());
     };
@@ -59,7 +59,7 @@ fn assemble_for(ptxas: &Path, architecture: &str, ptx: &str, directory: &Path) -
     Ok(())
 }
 
-fn assembled(
+pub(crate) fn assembled(
     ptxas: &Path,
     architecture: &str,
     ptx: &str,
@@ -80,28 +80,34 @@ fn assembled(
     Ok(usages(&log))
 }
 
+/// What `ptxas -v` says of a kernel.
 #[derive(Debug, PartialEq, Eq)]
-struct Usage {
-    kernel: String,
-    registers: u32,
-    spill_bytes: u32,
+pub(crate) struct Usage {
+    /// The name of the entry.
+    pub(crate) symbol: String,
+    /// The name of the function: the entry's without its hash.
+    pub(crate) kernel: String,
+    pub(crate) registers: u32,
+    pub(crate) stack_bytes: u32,
+    pub(crate) spill_bytes: u32,
 }
 
 /// Reads the output of `ptxas -v`. A kernel's name comes first, then the properties of the kernel
 /// and of the functions that it calls, then its registers.
 fn usages(log: &str) -> Vec<Usage> {
     let mut usages = Vec::new();
-    let (mut kernel, mut spill_bytes) = (String::new(), 0);
+    let (mut symbol, mut stack_bytes, mut spill_bytes) = (String::new(), 0, 0);
     for line in log.lines() {
         if let Some((_, rest)) = line.split_once("Compiling entry function '") {
-            // An entry's name is the function's name, two underscores and a hash.
-            let symbol = rest.split('\'').next().unwrap_or("");
-            kernel = symbol
-                .rsplit_once("__")
-                .map_or(symbol, |(name, _)| name)
-                .to_owned();
-            spill_bytes = 0;
+            symbol = rest.split('\'').next().unwrap_or("").to_owned();
+            (stack_bytes, spill_bytes) = (0, 0);
         } else if line.contains("bytes spill stores") {
+            stack_bytes += line
+                .trim()
+                .split(' ')
+                .next()
+                .and_then(|bytes| bytes.parse::<u32>().ok())
+                .unwrap_or(0);
             spill_bytes += line
                 .split(", ")
                 .filter(|part| part.contains("spill"))
@@ -113,9 +119,13 @@ fn usages(log: &str) -> Vec<Usage> {
                 .next()
                 .and_then(|count| count.parse().ok())
                 .unwrap_or(0);
+            // An entry's name is the function's name, two underscores and a hash.
+            let kernel = symbol.rsplit_once("__").map_or(&*symbol, |(name, _)| name);
             usages.push(Usage {
-                kernel: std::mem::take(&mut kernel),
+                kernel: kernel.to_owned(),
+                symbol: std::mem::take(&mut symbol),
                 registers,
+                stack_bytes,
                 spill_bytes,
             });
         }
@@ -123,32 +133,32 @@ fn usages(log: &str) -> Vec<Usage> {
     usages
 }
 
-/// Looks for `ptxas` in `$PTXAS`, on `PATH`, in the toolkit's usual place, and among pip's
-/// packages.
-fn find() -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os("PTXAS") {
+/// Looks for a tool of CUDA's (`ptxas`, `nvdisasm`) in the variable of its name in capitals, on
+/// `PATH`, in the toolkit's usual place, and among pip's packages.
+pub(crate) fn find(tool: &str) -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(tool.to_uppercase()) {
         return Some(PathBuf::from(path));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/local/cuda/bin")])
-        .map(|directory| directory.join("ptxas"))
+        .map(|directory| directory.join(tool))
         .find(|file| file.is_file())
-        .or_else(in_site_packages)
+        .or_else(|| in_site_packages(tool))
 }
 
-fn in_site_packages() -> Option<PathBuf> {
+fn in_site_packages(tool: &str) -> Option<PathBuf> {
     let script = "import site, sys; print('\\n'.join(site.getsitepackages() + [site.getusersitepackages()]))";
     let output = Command::new("python3").args(["-c", script]).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines()
-        .find_map(|directory| find_below(&Path::new(directory).join("nvidia"), 3))
+        .find_map(|directory| find_below(&Path::new(directory).join("nvidia"), tool, 3))
 }
 
-/// Looks for `bin/ptxas`, at most `depth` directories down, as in `nvidia/cu13/bin` and
-/// `nvidia/cuda_nvcc/bin`.
-fn find_below(directory: &Path, depth: u32) -> Option<PathBuf> {
-    let candidate = directory.join("bin/ptxas");
+/// Looks for `bin/ptxas`, or another tool, at most `depth` directories down, as in
+/// `nvidia/cu13/bin` and `nvidia/cuda_nvcc/bin`.
+fn find_below(directory: &Path, tool: &str, depth: u32) -> Option<PathBuf> {
+    let candidate = directory.join("bin").join(tool);
     if candidate.is_file() {
         return Some(candidate);
     }
@@ -160,7 +170,7 @@ fn find_below(directory: &Path, depth: u32) -> Option<PathBuf> {
         .filter_map(|entry| entry.ok().map(|entry| entry.path()));
     directories
         .filter(|path| path.is_dir())
-        .find_map(|path| find_below(&path, depth - 1))
+        .find_map(|path| find_below(&path, tool, depth - 1))
 }
 
 #[cfg(test)]
@@ -179,17 +189,22 @@ ptxas info    : Compiling entry function 'add__a4' for 'sm_90'
     16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads
 ptxas info    : Used 255 registers, used 0 barriers
 ";
-        let expected =
-            [("block_sum", 13, 0), ("add", 255, 20)].map(|(kernel, registers, spill_bytes)| Usage {
-                kernel: kernel.to_owned(),
-                registers,
-                spill_bytes,
-            });
+        let expected = [
+            ("block_sum", "081509d29c619c4e", 13, 0, 0),
+            ("add", "a4", 255, 16, 20),
+        ]
+        .map(|(kernel, hash, registers, stack_bytes, spill_bytes)| Usage {
+            symbol: format!("{kernel}__{hash}"),
+            kernel: kernel.to_owned(),
+            registers,
+            stack_bytes,
+            spill_bytes,
+        });
         assert_eq!(usages(log), expected);
     }
 
     #[test]
     fn a_search_without_ptxas_finds_nothing() {
-        assert_eq!(find_below(std::path::Path::new("/nonexistent"), 3), None);
+        assert_eq!(find_below(std::path::Path::new("/nonexistent"), "ptxas", 3), None);
     }
 }

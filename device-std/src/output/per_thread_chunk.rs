@@ -133,12 +133,13 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
             unsafe { chunk::write(first, values) };
             return;
         }
-        for (k, value) in values.into_iter().enumerate() {
+        // A loop over `values.into_iter()` keeps the array in local memory.
+        for (k, value) in values.iter().enumerate() {
             if k < count {
                 // SAFETY: PER-THREAD-CHUNK-1: k < count, so the element is inside the output.
                 let element = unsafe { first.add(k) };
                 // SAFETY: PER-THREAD-CHUNK-2: only this thread reaches the element.
-                unsafe { *element = value };
+                unsafe { *element = *value };
             }
         }
     }

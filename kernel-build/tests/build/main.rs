@@ -4,6 +4,7 @@ mod aliases;
 mod by_hand;
 mod constant;
 mod features;
+mod local_memory;
 mod loops;
 mod modules;
 mod openings;

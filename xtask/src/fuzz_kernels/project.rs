@@ -97,7 +97,9 @@ impl Project {
     }
 
     fn compile(&self, package: &str) -> std::result::Result<kernel_build::Module, BuildError> {
-        Kernels::new(self.root.join(package)).compile(self.target.join("ptx"))
+        Kernels::new(self.root.join(package))
+            .local_memory("*")
+            .compile(self.target.join("ptx"))
     }
 
     /// Builds kernels that must be refused. Fails unless the errors of each compiler name each of

@@ -3,6 +3,7 @@
 use core::ops::{Add, Mul};
 
 use device_std::prelude::*;
+use device_std::unroll;
 use device_std::{AtomicElement, Operator, PhaseSafe, ShuffleElement, Sum};
 
 /// Each element times a factor.
@@ -32,6 +33,43 @@ pub fn reverse<T: Element, const N: usize>(i: Index1, input: &[T], fill: T) -> [
     let mut values: [T; N] = input.chunk_or(i.get(), fill);
     values.reverse();
     values
+}
+
+/// Sums of a thread's eight elements: all of them, those up to the first 7, and those that are not
+/// 3, and how many pairs of neighbours are equal.
+#[kernel]
+pub fn unrolled(i: Index1, input: &[u32]) -> [u32; 4] {
+    let values: [u32; 8] = input.chunk_or(i.get(), 0);
+    let mut sums = [0; 4];
+    unroll!(for k in 0..8 {
+        sums[0] += values[k];
+    });
+    unroll!(for k in 0..8 {
+        if values[k] == 7 {
+            break;
+        }
+        sums[1] += values[k];
+    });
+    for times in 1..3 {
+        unroll!(for k in 0..8 {
+            if values[k] == 3 {
+                continue;
+            }
+            sums[2] += times * values[k];
+        });
+    }
+    unroll!(for k in 0..7 {
+        unroll!(for next in 1..8 {
+            if next <= k {
+                continue;
+            }
+            if next > k + 1 {
+                break;
+            }
+            sums[3] += u32::from(values[k] == values[next]);
+        });
+    });
+    sums
 }
 
 /// A constant that the body alone uses, so that no argument of the launch says it.

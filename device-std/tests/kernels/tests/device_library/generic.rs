@@ -251,3 +251,27 @@ fn a_grid_that_covers_too_little_is_refused() {
         assert!(matches!(Error::from(refused), Error::Grid { .. }));
     });
 }
+
+#[test]
+fn an_unrolled_loop_breaks_and_continues_like_a_loop() {
+    let input: Vec<u32> = (0..800u32).map(|at| (at * at + at / 3) % 9).collect();
+    let expected: Vec<u32> = input
+        .chunks(8)
+        .flat_map(|values| {
+            let all = values.iter().sum();
+            let up_to_seven = values.iter().take_while(|value| **value != 7).sum();
+            let without_threes = values.iter().filter(|value| **value != 3).sum::<u32>() * 3;
+            let equal = values.windows(2).filter(|pair| pair[0] == pair[1]).count() as u32;
+            [all, up_to_seven, without_threes, equal]
+        })
+        .collect();
+    assert!(input.contains(&7) && input.contains(&3));
+    assert!(expected.iter().skip(3).step_by(4).any(|count| *count > 0));
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let values = upload(&stream, &input);
+        let output = stream.alloc_uninit(400).unwrap();
+        let sums = kernels::unrolled(&stream, Grid1::covering(100), &values, output).unwrap();
+        assert_eq!(stream.copy_to_vec(&sums).unwrap(), expected);
+    });
+}
