@@ -122,6 +122,7 @@ SUCCEEDS(cuMemsetD2D32Async)
 GIVES(cuModuleLoadDataEx, void *, next())
 GIVES(cuModuleGetFunction, void *, next())
 GIVES(cuFuncGetAttribute, int, 0)
+SUCCEEDS(cuFuncSetAttribute)
 GIVES(cuOccupancyMaxActiveBlocksPerMultiprocessor, int, 1)
 int cuOccupancyMaxPotentialBlockSize(int *blocks, int *threads) {
     calls += 1;

@@ -230,9 +230,31 @@ pub const fn count(entries: &[&str]) -> usize {
     entries.len()
 }
 
-/// Shared memory that every block may have, in bytes. (More needs an opt-in, which launches do not
-/// make.)
-pub const MAX_SHARED_BYTES: usize = 48 << 10;
+/// The most shared memory that a block of any GPU may have, in bytes: that of compute capability
+/// 9.0 and 10.0 (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+/// The load of a kernel compares its sum with what the device has.
+pub const MAX_SHARED_BYTES: usize = 227 << 10;
+
+/// The sum of a kernel's arguments in shared memory, in bytes, from its layout table.
+///
+/// ```
+/// use device_std::BlockUninit;
+/// use device_std::rt::{shared_bytes, shared_layout};
+///
+/// let table = [[1, 256, 0, 0], shared_layout::<BlockUninit<'static, f32, 5>>()];
+/// assert_eq!(shared_bytes(table.as_flattened()), 32); // rounded up to 16
+/// ```
+pub const fn shared_bytes(layout: &[u64]) -> usize {
+    // The first row describes the launch.
+    let (mut sum, mut row) = (0, 4);
+    while row + USE < layout.len() {
+        if layout[row + USE] == SHARED {
+            sum += layout[row + SIZE] as usize;
+        }
+        row += 4;
+    }
+    sum
+}
 
 /// A kernel argument in shared memory.
 ///

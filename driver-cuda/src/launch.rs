@@ -28,6 +28,7 @@ pub(super) unsafe fn launch(
         kernel.name
     );
     let function = modules.function(context, kernel)?;
+    modules.permit_launch(context, kernel, function, shape)?;
     let (library, stream) = (context.library(), stream::handle(stream));
     let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
     // CUDA copies the values. It writes neither to them nor to the list, whatever its signature

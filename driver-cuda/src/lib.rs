@@ -130,7 +130,7 @@ impl CudaDriver {
             pool: Pool::create(&context)?,
             peers: ReachedPeers::new(library::device_count()?),
             context,
-            modules: Modules::new(properties.compute_capability),
+            modules: Modules::new(&properties),
             properties,
             last_kernel: AtomicPtr::new(ptr::null_mut()),
         })
@@ -175,6 +175,18 @@ impl CudaDriver {
     #[cfg(feature = "cust")]
     pub(crate) fn adopted_module(&self, image: &'static cuda_rt_driver::ModuleImage) -> Option<*mut c_void> {
         self.modules.adopted(image).map(<*mut _>::cast)
+    }
+
+    /// Lets the launches of a function of cust's pass the shared memory that they need.
+    #[cfg(feature = "cust")]
+    pub(crate) fn permit_shared(
+        &self,
+        kernel: &'static Kernel,
+        function: *mut c_void,
+        bytes: u32,
+    ) -> DriverResult<()> {
+        self.modules
+            .permit_shared(&self.context, kernel, function.cast(), bytes)
     }
 
     /// Returns `result`; to an error that a kernel left, adds which kernel was launched last.
@@ -498,6 +510,10 @@ impl Graphs for CudaDriver {
     cuda_rt_driver::graph_calls! { |this: &CudaDriver|
         set_launch(graph, node, kernel, shape, parameters) => {
             let function = this.report(this.modules.function(&this.context, kernel))?;
+            let permitted = this
+                .modules
+                .permit_launch(&this.context, kernel, function, shape);
+            this.report(permitted)?;
             // SAFETY: the same contract; the function is the kernel's own.
             let set =
                 unsafe { graph::set_launch(&this.context, graph, node, function, shape, parameters) };

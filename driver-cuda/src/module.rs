@@ -1,7 +1,7 @@
 //! Modules and their functions: loaded once per device, and later found without a lock.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::fmt;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -12,7 +12,7 @@ use super::ffi::{self, CUjit_option};
 use super::process_end;
 use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
-use cuda_rt_driver::{Kernel, ModuleImage};
+use cuda_rt_driver::{Kernel, LaunchShape, ModuleImage, Properties};
 
 /// Advice for PTX that doesn't fit the host code, for messages.
 const STALE: &str =
@@ -22,8 +22,8 @@ const STALE: &str =
 /// any time.
 pub(super) struct Modules {
     loaded: Mutex<Loaded>,
-    /// The device's compute capability.
-    capability: (u32, u32),
+    /// The device's properties.
+    properties: Properties,
 }
 
 #[derive(Default)]
@@ -40,10 +40,10 @@ struct Loaded {
 }
 
 impl Modules {
-    pub(super) fn new(capability: (u32, u32)) -> Self {
+    pub(super) fn new(properties: &Properties) -> Self {
         Self {
             loaded: Mutex::default(),
-            capability,
+            properties: properties.clone(),
         }
     }
 
@@ -71,11 +71,12 @@ impl Modules {
         if let Some(&function) = loaded.functions.get(&key) {
             return Ok(ptr::with_exposed_provenance_mut(function));
         }
-        let ptx = ptx_for(self.capability, kernel.module)?;
+        let ptx = ptx_for(self.properties.compute_capability, kernel.module)?;
         let module = loaded.module(context, kernel.module, ptx)?;
         let function = find_function(context, module, kernel)?;
         compare_layouts(kernel, ptx)?;
         compare_parameters(kernel, ptx)?;
+        self.permit_shared(context, kernel, function, kernel.shared_bytes())?;
         let exposed = function.expose_provenance();
         // SAFETY: the function was just found in the kernel's module, in the primary context of
         // this ordinal's device. The module is never unloaded, and the layouts of the parameters
@@ -85,6 +86,47 @@ impl Modules {
             loaded.functions.insert(key, exposed);
         }
         Ok(function)
+    }
+
+    /// Lets a kernel's launches pass more shared memory than every block may have
+    /// (`cuFuncSetAttribute`). Enqueues nothing. The error names the device's limit.
+    pub(super) fn permit_shared(
+        &self,
+        context: &Context,
+        kernel: &Kernel,
+        function: ffi::CUfunction,
+        bytes: u32,
+    ) -> DriverResult<()> {
+        if bytes <= Kernel::DEFAULT_SHARED_BYTES {
+            return Ok(());
+        }
+        self.properties.check_shared_bytes(kernel, bytes)?;
+        let _entered = context.enter()?;
+        let attribute = ffi::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let value = bytes.try_into().unwrap_or(c_int::MAX);
+        // SAFETY: the function is of this context, and its module is never unloaded.
+        unsafe { context.library().cuFuncSetAttribute(function, attribute, value) }.map_err(|error| {
+            with_detail(
+                error,
+                format!("{bytes} bytes of shared memory for `{}`", kernel.name),
+            )
+        })
+    }
+
+    /// As [`permit_shared`](Self::permit_shared), for a launch of a kernel described by hand. The
+    /// load of other kernels knows their shared memory.
+    #[inline]
+    pub(super) fn permit_launch(
+        &self,
+        context: &Context,
+        kernel: &Kernel,
+        function: ffi::CUfunction,
+        shape: &LaunchShape,
+    ) -> DriverResult<()> {
+        if shape.shared_bytes <= Kernel::DEFAULT_SHARED_BYTES || !kernel.layout.is_empty() {
+            return Ok(());
+        }
+        self.permit_shared(context, kernel, function, shape.shared_bytes)
     }
 
     /// Uses a module loaded by other code for the kernels of `image`. Returns `false` if the image

@@ -74,6 +74,19 @@ pub struct Kernel {
     pub cache: KernelCache,
 }
 
+impl Kernel {
+    /// Shared memory that every block may have, in bytes. A launch with more needs the driver's
+    /// permission, which it gives by function (`cuFuncSetAttribute`).
+    pub const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
+
+    /// Shared memory that each launch of the kernel passes, in bytes: the sum of its arguments in
+    /// shared memory. 0 for a kernel described by hand, whose launches say it.
+    pub const fn shared_bytes(&self) -> u32 {
+        // `#[kernel]` refuses more than a block of any GPU has.
+        device_std::rt::shared_bytes(self.layout) as u32
+    }
+}
+
 /// The loaded functions of one kernel, by device ordinal; empty at first.
 #[derive(Debug)]
 pub struct KernelCache([AtomicU64; Self::ORDINALS]);

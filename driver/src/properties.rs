@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::{DriverError, DriverResult, ErrorCode, Kernel};
+
 /// Which kind of device a driver drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
@@ -90,6 +92,29 @@ impl Properties {
             priority_range: (0, 0),
             driver_version: 0,
         }
+    }
+
+    /// Checks that a block of this device can have `bytes` of shared memory. No driver call.
+    ///
+    /// # Errors
+    /// [`DriverError`] of `cuFuncSetAttribute`, by which a launch is permitted so much. It names
+    /// the kernel, and the device's limit.
+    pub fn check_shared_bytes(&self, kernel: &Kernel, bytes: u32) -> DriverResult<()> {
+        let most = self.max_shared_bytes_per_block_optin;
+        if bytes <= most {
+            return Ok(());
+        }
+        let (major, minor) = self.compute_capability;
+        let detail = format!(
+            "kernel `{}` needs {bytes} bytes of shared memory for a block, and a block of this device (compute \
+             capability {major}.{minor}) has {most} at most: give the kernel's `BlockUninit`s fewer elements",
+            kernel.name
+        );
+        Err(DriverError::with_detail(
+            "cuFuncSetAttribute",
+            ErrorCode::INVALID_VALUE,
+            detail,
+        ))
     }
 }
 

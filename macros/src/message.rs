@@ -105,6 +105,6 @@ pub(crate) fn output_by_another_name(name: &Ident) -> String {
 
 pub(crate) fn shared_too_large(name: &Ident) -> String {
     format!(
-        "H32: `{name}` does not fit a block's shared memory, which has 48 KiB, or its elements are aligned to more than 16 bytes"
+        "H32: `{name}` does not fit a block's shared memory, which has at most 227 KiB, or its elements are aligned to more than 16 bytes"
     )
 }

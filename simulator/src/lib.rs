@@ -140,6 +140,7 @@ impl SimDevice {
             compute_capability: (9, 0),
             multiprocessors: 132,
             max_threads_per_multiprocessor: 2048,
+            max_shared_bytes_per_block_optin: 227 << 10,
             // One for each direction.
             copy_engines: 2,
             total_memory_bytes: config.memory_bytes,
@@ -189,7 +190,6 @@ impl SimDevice {
             .zip(limits.max_grid)
             .all(|(n, most)| (1..=most).contains(n))
             && threads.is_some_and(|threads| (1..=limits.max_threads_per_block).contains(&threads))
-            && shape.shared_bytes <= limits.max_shared_bytes_per_block
             && parameters.len() == kernel.parameters.len()
     }
 }
@@ -347,8 +347,10 @@ impl Peers for SimDevice {
 }
 
 impl Kernels for SimDevice {
-    fn prepare(&self, _kernel: &'static Kernel) -> DriverResult<()> {
-        self.enter(Call::Prepare, |_| Ok(()))
+    fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
+        self.enter(Call::Prepare, |_| {
+            self.properties.check_shared_bytes(kernel, kernel.shared_bytes())
+        })
     }
 
     fn kernel_attributes(&self, _kernel: &'static Kernel) -> DriverResult<KernelAttributes> {
@@ -381,6 +383,7 @@ impl Kernels for SimDevice {
         launch(kernel, shape, parameters, stream) => {
             this.enter(Call::Launch, |state| {
                 state.stream(Call::Launch, stream)?;
+                this.properties.check_shared_bytes(kernel, shape.shared_bytes)?;
                 if !this.is_valid(kernel, shape, parameters) {
                     return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
                 }
@@ -428,6 +431,7 @@ impl Graphs for SimDevice {
     cuda_rt_driver::graph_calls! { |this: &SimDevice|
         set_launch(graph, node, kernel, shape, parameters) => {
             this.enter(Call::SetLaunch, |state| {
+                this.properties.check_shared_bytes(kernel, shape.shared_bytes)?;
                 if !this.is_valid(kernel, shape, parameters) {
                     return Err(state.error(Call::SetLaunch, ErrorCode::INVALID_VALUE));
                 }

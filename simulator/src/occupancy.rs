@@ -22,7 +22,7 @@ pub(super) fn attributes(device: &Properties) -> KernelAttributes {
 
 /// Blocks of `threads` threads, not 0, that a multiprocessor holds; 0 if a block does not fit.
 pub(super) fn active_blocks(device: &Properties, threads: u32, shared_bytes: u32) -> u32 {
-    if threads > device.max_threads_per_block || shared_bytes > device.max_shared_bytes_per_block {
+    if threads > device.max_threads_per_block || shared_bytes > device.max_shared_bytes_per_block_optin {
         return 0;
     }
     // Warps are whole.
@@ -59,6 +59,7 @@ mod tests {
         Properties {
             multiprocessors: 132,
             max_threads_per_multiprocessor: 2048,
+            max_shared_bytes_per_block_optin: 227 << 10,
             ..Properties::named("modelled", Backend::Simulated)
         }
     }
@@ -72,7 +73,8 @@ mod tests {
         assert_eq!(blocks(32, 15 << 10), 14, "shared memory");
         assert_eq!(blocks(32, 48 << 10), 4, "shared memory");
         assert_eq!(blocks(1025, 0), 0, "a block too large");
-        assert_eq!(blocks(32, (48 << 10) + 1), 0, "too much shared memory");
+        assert_eq!(blocks(32, 227 << 10), 1, "shared memory");
+        assert_eq!(blocks(32, (227 << 10) + 1), 0, "too much shared memory");
     }
 
     #[test]

@@ -10,8 +10,11 @@ use crate::rt::MAX_SHARED_BYTES;
 
 /// `N` elements of a block's shared memory, not yet written.
 ///
-/// On the host, no argument stands for it. A kernel's arguments in shared memory have 48 KiB
-/// together.
+/// On the host, no argument stands for it. How much a kernel's arguments in shared memory have
+/// together depends on the GPU: 99 KiB for compute capability 8.6, 8.9 and 12.0, 163 KiB for 8.0,
+/// and 227 KiB for 9.0 and 10.0. More than 227 KiB do not compile. The load of a kernel compares
+/// the sum with the device, and its error names the limit. Blocks with much shared memory are few
+/// at a time: `Device::max_active_blocks` says how many.
 ///
 /// ```
 /// # use device_std::prelude::*;
@@ -219,7 +222,7 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         let _ = T::LAYOUT;
         assert!(
             Self::FITS,
-            "a block has 48 KiB of shared memory, aligned to 16 bytes"
+            "a block has 227 KiB of shared memory at most, aligned to 16 bytes"
         );
         (size_of::<T>() * N).next_multiple_of(16)
     };

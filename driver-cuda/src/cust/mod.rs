@@ -328,6 +328,10 @@ impl Kernels for CustDriver {
         let stream = unsafe { stream(on) };
         let parameters: Vec<*mut c_void> = parameters.iter().map(|value| value.cast_mut()).collect();
         self.modules.with_function(&self.cuda, kernel, |function| {
+            if kernel.layout.is_empty() {
+                self.cuda
+                    .permit_shared(kernel, function.to_raw().cast(), shape.shared_bytes)?;
+            }
             let launch = || {
                 // SAFETY: by the contract of `launch` the parameters are as the kernel's entry
                 // takes them. CUDA copies the values, and writes neither to them nor to the list.

@@ -64,6 +64,7 @@ impl Loaded {
         let function = found.map_err(|ours| cuda.prepare(kernel).err().unwrap_or(ours))?;
         compare_layouts(kernel, ptx)?;
         compare_parameters(kernel, ptx)?;
+        cuda.permit_shared(kernel, function.to_raw().cast(), kernel.shared_bytes())?;
         Ok(function)
     }
 

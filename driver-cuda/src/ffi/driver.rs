@@ -209,6 +209,11 @@ macro_rules! driver_entry_points {
             attribute: ffi::CUfunction_attribute,
             function: ffi::CUfunction,
         );
+        since "CUDA 9.0": fn cuFuncSetAttribute(
+            function: ffi::CUfunction,
+            attribute: ffi::CUfunction_attribute,
+            value: c_int,
+        );
         since "CUDA 6.5": fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
             blocks: *mut c_int,
             function: ffi::CUfunction,

@@ -92,6 +92,7 @@ macro_rules! driver_numbers {
             CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
             CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
             CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
+            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
         }
 
         enum CUevent_flags { CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2 }

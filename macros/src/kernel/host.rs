@@ -167,7 +167,7 @@ fn launch_body(
             __CUDA_RT_CHECKED;
             ::device_std::__private::core::assert!(
                 #bytes <= ::device_std::rt::MAX_SHARED_BYTES,
-                "a block has 48 KiB of shared memory"
+                "a block has 227 KiB of shared memory at most"
             );
         };
         ::cuda_rt::__kernel! {

@@ -65,7 +65,7 @@ impl KernelDescription {
         Self {
             kernel: K::kernel(),
             block: K::BLOCK.map(|[x, y]| x * y),
-            // `#[kernel]` refuses more than 48 KiB.
+            // `#[kernel]` refuses more than a block of any GPU has.
             shared_bytes: u32::try_from(K::Parameters::SHARED_BYTES).unwrap_or(u32::MAX),
         }
     }

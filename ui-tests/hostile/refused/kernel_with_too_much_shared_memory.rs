@@ -10,8 +10,8 @@ device_std::kernel_module!("none.ptx");
 // Each array fits, for which the library asks by itself; the two together do not.
 pub fn large(
     mut block: Block,
-    tile: BlockUninit<f32, 8192>,
-    other: BlockUninit<f32, 8192>,
+    tile: BlockUninit<f32, 32768>,
+    other: BlockUninit<f32, 32768>,
     mut out: PerBlock<f32>,
 ) {
 }

@@ -125,3 +125,32 @@ pub fn block2_sum(
     });
     sums.set(&block, total);
 }
+
+/// Elements of the first array of [`large_shared_memory`].
+pub const LARGE: usize = 20_000;
+/// Elements of its second array.
+pub const LARGE_WORDS: usize = 9_000;
+
+/// Each thread reads from two arrays of 152,000 bytes together, which other threads wrote.
+#[kernel(block = 256, handle = LargeSharedMemory)]
+pub fn large_shared_memory(
+    mut block: Block,
+    numbers: BlockUninit<u32, LARGE>,
+    words: BlockUninit<u64, LARGE_WORDS>,
+    input: &[u32],
+    output: PerThread<u64>,
+) {
+    let numbers = numbers.init(&mut block, |_, at| input[at % input.len()]);
+    let words = words.init(&mut block, |_, at| at as u64 * 3);
+    let (numbers, words) = (numbers.view(), words.view());
+    block.threads(|thread| {
+        if let Some(index) = thread.index_in_launch() {
+            let at = index.get() as usize;
+            let number = numbers.slice(thread)[at * 7919 % LARGE];
+            output.set(
+                index,
+                u64::from(number) + words.slice(thread)[at * 31 % LARGE_WORDS],
+            );
+        }
+    });
+}

@@ -211,3 +211,31 @@ fn a_block_of_two_dimensions_counts_row_major() {
         assert_eq!(download(&stream, &output), expected.collect::<Vec<_>>());
     });
 }
+
+#[test]
+fn a_block_has_as_much_shared_memory_as_the_device_allows() {
+    use kernels::{LARGE, LARGE_WORDS, LargeSharedMemory, large_shared_memory};
+    const BYTES: u32 = (LARGE * 4 + LARGE_WORDS * 8) as u32;
+    let input: Vec<u32> = (0..1013u32).map(|at| at.wrapping_mul(2_654_435_761)).collect();
+    let expected: Vec<u64> = (0..1500)
+        .map(|at| u64::from(input[at * 7919 % LARGE % 1013]) + (at * 31 % LARGE_WORDS) as u64 * 3)
+        .collect();
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let values = upload(&stream, &input);
+        let mut output = stream.alloc_zeroed(1500).unwrap();
+        let launched = large_shared_memory(&stream, Grid1::covering(1500), &values, &mut output);
+        let most = gpu.properties().max_shared_bytes_per_block_optin;
+        if most < BYTES {
+            let text = launched.unwrap_err().to_string();
+            assert!(
+                text.contains("`large_shared_memory`") && text.contains(&most.to_string()),
+                "{text}"
+            );
+            return;
+        }
+        launched.unwrap();
+        assert_eq!(download(&stream, &output), expected);
+        assert_eq!(gpu.max_active_blocks::<LargeSharedMemory>(256).unwrap(), 1);
+    });
+}
