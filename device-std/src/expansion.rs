@@ -56,189 +56,194 @@ macro_rules! __entry {
         $(block = $block:ident: $dimensions:ident($x:literal, $y:literal),)?
         checked = $checked:ident,
     ) => {
-        // The entry is a safe function: in the body of an `unsafe` function, the user's tokens
-        // could call unsafe functions without a block.
-        #[unsafe(export_name = $symbol)]
-        #[allow(improper_ctypes_definitions, unused_mut)]
-        pub extern "ptx-kernel" fn __cuda_rt_entry<'k>(
-            $(
+        // In a block of its own: no other code can name the entry or its tables.
+        const _: () = {
+            // The entry is a safe function: in the body of an `unsafe` function, the user's tokens
+            // could call unsafe functions without a block.
+            #[unsafe(export_name = $symbol)]
+            #[allow(improper_ctypes_definitions, unused_mut)]
+            pub extern "ptx-kernel" fn __cuda_rt_entry<'k>(
                 $(
-                    mut $slice: &'k [$slice_element; 0],
-                    mut $slice_len: $crate::__private::core::primitive::usize,
-                )?
-                $(
-                    mut $output: &'k mut [<$output_type<'k> as $crate::rt::OutputArgument>::Element; 0],
-                    mut $output_len: $crate::__private::core::primitive::usize,
-                )?
-                $(
-                    mut $atomic: *mut <$atomic_type<'k> as $crate::rt::OutputArgument>::Element,
-                    mut $atomic_len: $crate::__private::core::primitive::usize,
-                )?
-                $(mut $scalar: $scalar_type,)?
-                $(
-                    mut $returned: &'k mut [
-                        <$returned_type as $crate::rt::ReturnedValue<$crate::rt::$way>>::Element;
-                        0
-                    ],
-                    mut $returned_len: $crate::__private::core::primitive::usize,
-                )?
-            )*
-            extent: $crate::Extent,
-        ) {
-            $(
-                $($crate::rt::entry::ends_with_launch::<'k, $output_type<'k>>();)?
-                $($crate::rt::entry::ends_with_launch::<'k, $atomic_type<'k>>();)?
-                $($crate::rt::entry::ends_with_launch::<'k, $shared_type<'k>>();)?
-            )*
-            // Types stand outside the `unsafe` blocks, and only locals of this macro inside: no
-            // name that the user's crate can define is resolved in a block.
-            $($(let mut $slice: &'k [$slice_element] = {
-                let (mut start, mut len) = ($slice, $slice_len);
-                // SAFETY: the layout table says that these two parameters are the address and
-                // length of elements of this type which nobody writes. A launch passes them: the
-                // host compared the table with its own.
-                unsafe { $crate::rt::entry::slice(start, len) }
-            };)?)*
-            $($(let mut $output: $output_type<'k> = {
-                let (mut start, mut len) = ($output, $output_len);
-                // SAFETY: the layout table says that these two parameters are the address and
-                // length of an output of this type, which only this launch uses.
-                unsafe { $crate::rt::entry::exclusive(start, len) }
-            };)?)*
-            $($(let mut $atomic: $atomic_type<'k> = {
-                let (mut start, mut len) = ($atomic, $atomic_len);
-                // SAFETY: the layout table says that these two parameters are the address and
-                // length of an output of this type, which only this launch uses.
-                unsafe { $crate::rt::entry::atomic(start, len) }
-            };)?)*
-            let mut offset = 0;
-            $($(
-                let mut $shared: $shared_type<'k> = {
-                    // SAFETY: the layout table has the size of each argument in shared memory, and
-                    // a launch has as much. Each argument begins where the one before it ends.
-                    unsafe { $crate::rt::entry::shared(offset) }
-                };
-                let mut offset = offset + <$shared_type<'static> as $crate::rt::SharedArgument>::BYTES;
-            )?)*
-            let _ = offset;
-            $(let mut $block: $crate::Block<'k, $crate::$dimensions> = {
-                let mut size = [$x, $y];
-                // SAFETY: the layout table has this `size`, and the dimensions. This is the only
-                // block of the thread: the table has one row for index and block.
-                unsafe { $crate::rt::entry::block(size, extent) }
-            };
-            let mut place = || $crate::rt::HasPlace::place(&$block);)?
-            $(
-                let mut current: $crate::__private::core::option::Option<$crate::$of<'k>> =
-                    // SAFETY: the launch has this extent, and by the layout table the dimensions of
-                    // the index.
-                    unsafe { $crate::rt::entry::index(extent) };
-                let $crate::__private::core::option::Option::Some(mut $index) = current else {
-                    return;
-                };
-                let mut place = || $crate::rt::HasPlace::place(&$index);
-            )?
-            $($(
-                let mut place = place();
-                let mut runs = $crate::rt::entry::runs::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
-                if !runs($returned, $returned_len, &place) {
-                    return;
-                }
-            )?)*
-            // In a closure, because `return` is an identifier to a macro: as the name of the
-            // function it would leave the entry before the value is written.
-            let mut _value = (|| $function($($given),*))();
-            $($(
-                let mut write = $crate::rt::entry::returned::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
-                let (mut start, mut len) = ($returned, $returned_len);
-                // SAFETY: the layout table says that these two parameters are the address and
-                // length of an output for what the function returns, which only this launch uses.
-                // `place` was made from this thread's own index or block, and `runs` holds.
-                unsafe { write(start, len, &place, _value) }
-            )?)*
-        }
-
-        #[unsafe(export_name = $crate::__private::core::concat!("__cuda_rt_layout_", $symbol))]
-        pub static __CUDA_RT_LAYOUT: [
-            $crate::rt::Row;
-            // One row for the index or the block, and not for both.
-            1 + $crate::rt::count(&[$(
-                $($crate::__private::core::stringify!($slice),)?
-                $($crate::__private::core::stringify!($output),)?
-                $($crate::__private::core::stringify!($atomic),)?
-                $($crate::__private::core::stringify!($shared),)?
-                $($crate::__private::core::stringify!($scalar),)?
-                $($crate::__private::core::stringify!($returned),)?
-            )*])
-        ] = {
-            $checked;
-            $crate::rt::assert_entry_name($symbol);
-            [
-                $($crate::rt::entry::index_layout::<$crate::$of<'static>>(),)?
-                $($crate::rt::entry::block_layout::<$crate::$dimensions>([$x, $y]),)?
-                $(
-                    $($crate::rt::slice_layout::<$slice_element>(),)?
-                    $($crate::rt::output_layout::<$output_type<'static>>(),)?
-                    $($crate::rt::output_layout::<$atomic_type<'static>>(),)?
-                    $($crate::rt::shared_layout::<$shared_type<'static>>(),)?
-                    $($crate::rt::scalar_layout::<$scalar_type>(),)?
-                    $($crate::rt::returned_layout::<$crate::rt::Written<$returned_type, $crate::rt::$way>>(),)?
+                    $(
+                        mut $slice: &'k [$slice_element; 0],
+                        mut $slice_len: $crate::__private::core::primitive::usize,
+                    )?
+                    $(
+                        mut $output: &'k mut [<$output_type<'k> as $crate::rt::OutputArgument>::Element; 0],
+                        mut $output_len: $crate::__private::core::primitive::usize,
+                    )?
+                    $(
+                        mut $atomic: *mut <$atomic_type<'k> as $crate::rt::OutputArgument>::Element,
+                        mut $atomic_len: $crate::__private::core::primitive::usize,
+                    )?
+                    $(mut $scalar: $scalar_type,)?
+                    $(
+                        mut $returned: &'k mut [
+                            <$returned_type as $crate::rt::ReturnedValue<$crate::rt::$way>>::Element;
+                            0
+                        ],
+                        mut $returned_len: $crate::__private::core::primitive::usize,
+                    )?
                 )*
-            ]
-        };
+                extent: $crate::Extent,
+            ) {
+                $(
+                    $($crate::rt::entry::ends_with_launch::<'k, $output_type<'k>>();)?
+                    $($crate::rt::entry::ends_with_launch::<'k, $atomic_type<'k>>();)?
+                    $($crate::rt::entry::ends_with_launch::<'k, $shared_type<'k>>();)?
+                )*
+                // Types stand outside the `unsafe` blocks, and only locals of this macro inside: no
+                // name that the user's crate can define is resolved in a block.
+                $($(let mut $slice: &'k [$slice_element] = {
+                    let (mut start, mut len) = ($slice, $slice_len);
+                    // SAFETY: the layout table says that these two parameters are the address and
+                    // length of elements of this type which nobody writes. A launch passes them:
+                    // the host compared the table with its own.
+                    unsafe { $crate::rt::entry::slice(start, len) }
+                };)?)*
+                $($(let mut $output: $output_type<'k> = {
+                    let (mut start, mut len) = ($output, $output_len);
+                    // SAFETY: the layout table says that these two parameters are the address and
+                    // length of an output of this type, which only this launch uses.
+                    unsafe { $crate::rt::entry::exclusive(start, len) }
+                };)?)*
+                $($(let mut $atomic: $atomic_type<'k> = {
+                    let (mut start, mut len) = ($atomic, $atomic_len);
+                    // SAFETY: the layout table says that these two parameters are the address and
+                    // length of an output of this type, which only this launch uses.
+                    unsafe { $crate::rt::entry::atomic(start, len) }
+                };)?)*
+                let mut offset = 0;
+                $($(
+                    let mut $shared: $shared_type<'k> = {
+                        // SAFETY: the layout table has the size of each argument in shared memory,
+                        // and a launch has as much. Each argument begins where the one before it
+                        // ends.
+                        unsafe { $crate::rt::entry::shared(offset) }
+                    };
+                    let mut offset = offset + <$shared_type<'static> as $crate::rt::SharedArgument>::BYTES;
+                )?)*
+                let _ = offset;
+                $(let mut $block: $crate::Block<'k, $crate::$dimensions> = {
+                    let mut size = [$x, $y];
+                    // SAFETY: the layout table has this `size`, and the dimensions. This is the
+                    // only block of the thread: the table has one row for index and block.
+                    unsafe { $crate::rt::entry::block(size, extent) }
+                };
+                let mut place = || $crate::rt::HasPlace::place(&$block);)?
+                $(
+                    let mut current: $crate::__private::core::option::Option<$crate::$of<'k>> =
+                        // SAFETY: the launch has this extent, and by the layout table the
+                        // dimensions of the index.
+                        unsafe { $crate::rt::entry::index(extent) };
+                    let $crate::__private::core::option::Option::Some(mut $index) = current else {
+                        return;
+                    };
+                    let mut place = || $crate::rt::HasPlace::place(&$index);
+                )?
+                $($(
+                    let mut place = place();
+                    let mut runs = $crate::rt::entry::runs::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
+                    if !runs($returned, $returned_len, &place) {
+                        return;
+                    }
+                )?)*
+                // In a closure, because `return` is an identifier to a macro: as the name of the
+                // function it would leave the entry before the value is written.
+                let mut _value = (|| $function($($given),*))();
+                $($(
+                    let mut write = $crate::rt::entry::returned::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
+                    let (mut start, mut len) = ($returned, $returned_len);
+                    // SAFETY: the layout table says that these two parameters are the address and
+                    // length of an output for what the function returns, which only this launch
+                    // uses. `place` was made from this thread's own index or block, and `runs`
+                    // holds.
+                    unsafe { write(start, len, &place, _value) }
+                )?)*
+            }
 
-        // The parameters that a launch passes; `kernel-build` compares them with the entry in the
-        // PTX.
-        #[unsafe(export_name = $crate::__private::core::concat!("__cuda_rt_parameters_", $symbol))]
-        pub static __CUDA_RT_PARAMETERS: [
-            $crate::__private::core::primitive::u64;
-            1 + $crate::rt::count(&[$(
+            #[unsafe(export_name = $crate::__private::core::concat!("__cuda_rt_layout_", $symbol))]
+            pub static __CUDA_RT_LAYOUT: [
+                $crate::rt::Row;
+                // One row for the index or the block, and not for both.
+                1 + $crate::rt::count(&[$(
+                    $($crate::__private::core::stringify!($slice),)?
+                    $($crate::__private::core::stringify!($output),)?
+                    $($crate::__private::core::stringify!($atomic),)?
+                    $($crate::__private::core::stringify!($shared),)?
+                    $($crate::__private::core::stringify!($scalar),)?
+                    $($crate::__private::core::stringify!($returned),)?
+                )*])
+            ] = {
+                $checked;
+                $crate::rt::assert_entry_name($symbol);
+                [
+                    $($crate::rt::entry::index_layout::<$crate::$of<'static>>(),)?
+                    $($crate::rt::entry::block_layout::<$crate::$dimensions>([$x, $y]),)?
+                    $(
+                        $($crate::rt::slice_layout::<$slice_element>(),)?
+                        $($crate::rt::output_layout::<$output_type<'static>>(),)?
+                        $($crate::rt::output_layout::<$atomic_type<'static>>(),)?
+                        $($crate::rt::shared_layout::<$shared_type<'static>>(),)?
+                        $($crate::rt::scalar_layout::<$scalar_type>(),)?
+                        $($crate::rt::returned_layout::<$crate::rt::Written<$returned_type, $crate::rt::$way>>(),)?
+                    )*
+                ]
+            };
+
+            // The parameters that a launch passes; `kernel-build` compares them with the entry in
+            // the PTX.
+            #[unsafe(export_name = $crate::__private::core::concat!("__cuda_rt_parameters_", $symbol))]
+            pub static __CUDA_RT_PARAMETERS: [
+                $crate::__private::core::primitive::u64;
+                1 + $crate::rt::count(&[$(
+                    $(
+                        $crate::__private::core::stringify!($slice),
+                        $crate::__private::core::stringify!($slice_len),
+                    )?
+                    $(
+                        $crate::__private::core::stringify!($output),
+                        $crate::__private::core::stringify!($output_len),
+                    )?
+                    $(
+                        $crate::__private::core::stringify!($atomic),
+                        $crate::__private::core::stringify!($atomic_len),
+                    )?
+                    $($crate::__private::core::stringify!($scalar),)?
+                    $(
+                        $crate::__private::core::stringify!($returned),
+                        $crate::__private::core::stringify!($returned_len),
+                    )?
+                )*])
+            ] = [
                 $(
-                    $crate::__private::core::stringify!($slice),
-                    $crate::__private::core::stringify!($slice_len),
-                )?
-                $(
-                    $crate::__private::core::stringify!($output),
-                    $crate::__private::core::stringify!($output_len),
-                )?
-                $(
-                    $crate::__private::core::stringify!($atomic),
-                    $crate::__private::core::stringify!($atomic_len),
-                )?
-                $($crate::__private::core::stringify!($scalar),)?
-                $(
-                    $crate::__private::core::stringify!($returned),
-                    $crate::__private::core::stringify!($returned_len),
-                )?
-            )*])
-        ] = [
-            $(
-                $(
-                    $crate::rt::entry::reads::<&[$slice_element; 0]>(),
-                    $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
-                )?
-                $(
-                    $crate::rt::entry::writes::<
-                        &mut [<$output_type<'static> as $crate::rt::OutputArgument>::Element; 0],
-                    >(),
-                    $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
-                )?
-                $(
-                    $crate::rt::entry::writes::<
-                        *mut <$atomic_type<'static> as $crate::rt::OutputArgument>::Element,
-                    >(),
-                    $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
-                )?
-                $($crate::rt::entry::value::<$scalar_type>(),)?
-                $(
-                    $crate::rt::entry::fills::<
-                        &mut [<$returned_type as $crate::rt::ReturnedValue<$crate::rt::$way>>::Element; 0],
-                    >(),
-                    $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
-                )?
-            )*
-            $crate::rt::entry::value::<$crate::Extent>(),
-        ];
+                    $(
+                        $crate::rt::entry::reads::<&[$slice_element; 0]>(),
+                        $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
+                    )?
+                    $(
+                        $crate::rt::entry::writes::<
+                            &mut [<$output_type<'static> as $crate::rt::OutputArgument>::Element; 0],
+                        >(),
+                        $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
+                    )?
+                    $(
+                        $crate::rt::entry::writes::<
+                            *mut <$atomic_type<'static> as $crate::rt::OutputArgument>::Element,
+                        >(),
+                        $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
+                    )?
+                    $($crate::rt::entry::value::<$scalar_type>(),)?
+                    $(
+                        $crate::rt::entry::fills::<
+                            &mut [<$returned_type as $crate::rt::ReturnedValue<$crate::rt::$way>>::Element; 0],
+                        >(),
+                        $crate::rt::entry::value::<$crate::__private::core::primitive::usize>(),
+                    )?
+                )*
+                $crate::rt::entry::value::<$crate::Extent>(),
+            ];
+        };
     };
 }
 

@@ -126,11 +126,13 @@ pub enum BuildError {
     /// is not `unsafe`. Editions before 2024 take both for safe code, but an entry can be forged by
     /// the one, and a function declared wrongly by the other. A build script that lets rustc read
     /// arguments from a file is refused as well, and a crate with `#![no_builtins]`, whose symbols
-    /// no linker would compare with those of other crates.
+    /// no linker would compare with those of other crates, and a crate called `device_std` that
+    /// names an intrinsic of `core` which is not right for any type.
     #[error(
         "a crate of the kernels has code that is unsafe without the word `unsafe`. Write `#[unsafe(no_mangle)]`, \
          `#[unsafe(export_name = ..)]`, `#[unsafe(link_section = ..)]` and `unsafe extern`, also in bodies of macros; and \
-         write these words in no string and no block comment. Leave `#![no_builtins]` out. The crate is named \
+         write these words in no string and no block comment. Leave `#![no_builtins]` and intrinsics of `core` out. The \
+         crate is named \
          below:\n{diagnostics}"
     )]
     HiddenUnsafe {
@@ -154,6 +156,27 @@ pub enum BuildError {
     Assembly {
         /// The crates.
         crates: Vec<String>,
+    },
+    /// Two crates of the kernels define one symbol. LLVM would take the one definition for the
+    /// other.
+    #[error(
+        "the crates `{}` and `{}` both define the symbol `{symbol}`, of which LLVM would take one for the other: give \
+         one of them another name; if it belongs to an entry, call its kernel otherwise",
+        crates[0],
+        crates[1]
+    )]
+    SymbolTwice {
+        /// The symbol.
+        symbol: String,
+        /// Both crates.
+        crates: [String; 2],
+    },
+    /// A crate of the kernels has `#![no_builtins]`, so it takes no part in the optimisation of the
+    /// whole program, and the module that is proved has nothing of it.
+    #[error("the crate `{krate}` has functions with the attribute `no-builtins`: remove `#![no_builtins]`")]
+    NoBuiltins {
+        /// The crate.
+        krate: String,
     },
     /// A cargo profile adds flags of rustc to a crate of the kernels. Flags can enable features,
     /// and hide statics.

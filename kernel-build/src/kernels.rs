@@ -193,6 +193,7 @@ impl Kernels {
     ///   [`OtherEntries`](BuildError::OtherEntries), [`MutableStatic`](BuildError::MutableStatic),
     ///   [`UnstableFeature`](BuildError::UnstableFeature),
     ///   [`HiddenUnsafe`](BuildError::HiddenUnsafe), [`Assembly`](BuildError::Assembly),
+    ///   [`SymbolTwice`](BuildError::SymbolTwice), [`NoBuiltins`](BuildError::NoBuiltins),
     ///   [`ProfileFlags`](BuildError::ProfileFlags),
     ///   [`FlagsUnknown`](BuildError::FlagsUnknown),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),
@@ -285,8 +286,9 @@ fn compile_for(
         }
     }
     features::refuse_flags(&compilation.unit_graph()?, &library.name)?;
-    compilation.run(Purpose::Kernels)?;
+    // The search comes first: of a symbol that two crates define, it names both crates.
     statics::refuse(compilation, &library.name)?;
+    compilation.run(Purpose::Kernels)?;
 
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io(&path));
     let (ptx, llvm_ir) = (read(file("s"))?, read(file("ll"))?);

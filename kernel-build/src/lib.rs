@@ -42,6 +42,8 @@
 //!   crate with its macros expanded, and looks for the words there. Write `#[unsafe(no_mangle)]`
 //!   and `unsafe extern`. The words in a string, a block comment or the body of a macro count too.
 //!   Assembly outside functions (`global_asm!`) is refused as well.
+//! - No two crates define one symbol: LLVM has one value for each name. The build compares the LLVM
+//!   modules of all crates, because a linker sees only some of them.
 //! - The build [proves](verify) two properties of the PTX: threads meet at each barrier, and
 //!   entries take the parameters that launches pass. The proof takes milliseconds, and cannot be
 //!   switched off. Most refusals concern a barrier under a condition that differs by thread. The
@@ -67,6 +69,7 @@ mod script;
 mod shim;
 mod sources;
 mod statics;
+mod symbols;
 mod text;
 mod toolchain;
 pub mod verify;

@@ -1,5 +1,5 @@
-//! Finds mutable statics, and assembly outside functions, in every crate of the kernels, before any
-//! optimisation.
+//! Searches every crate of the kernels, before any optimisation, for mutable statics, for assembly
+//! outside functions, and for symbols that two crates define (`symbols.rs`).
 //!
 //! Through a static, block-level code could see what other threads did. LLVM may also turn a static
 //! into a register; then each thread has its own value, but the source has one value for all
@@ -21,31 +21,52 @@ use serde_json::Value;
 
 use crate::compilation::{Compilation, Purpose};
 use crate::error::BuildError;
+use crate::symbols::Symbols;
 
 /// Crates of all kernels, beside their own.
 const ALWAYS: [&str; 2] = ["core", "device_std"];
 
-/// Refuses kernels in whose crates there is a mutable static, or assembly outside functions.
-/// `library` is the kernels' own crate.
+/// A crate for the GPU.
+#[derive(Debug, PartialEq, Eq)]
+struct Crate {
+    name: String,
+    /// The file of its LLVM module.
+    module: PathBuf,
+    /// The file of its `Cargo.toml`.
+    manifest: PathBuf,
+}
+
+/// Refuses kernels in whose crates there is a mutable static, or assembly outside functions, or a
+/// symbol that another crate defines as well. `library` is the kernels' own crate.
 pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(), BuildError> {
     let messages = compilation.run(Purpose::Statics)?;
-    let modules = modules(&messages, &compilation.directory(), &compilation.host_directory())?;
+    let crates = crates(&messages, &compilation.directory(), &compilation.host_directory())?;
     for needed in ALWAYS.into_iter().chain([library]) {
-        if !modules.iter().any(|(name, _)| name == needed) {
+        if !crates.iter().any(|krate| krate.name == needed) {
             let what = format!("the crate `{needed}`");
             return Err(BuildError::Unsearched { what });
         }
     }
-    let (mut names, mut crates) = (Vec::new(), Vec::new());
-    for (krate, path) in modules {
-        let text = fs::read_to_string(&path).map_err(BuildError::io(&path))?;
+    let sources = compilation.toolchain.sources();
+    let sources = sources.canonicalize().map_err(BuildError::io(&sources))?;
+    let (mut names, mut assembly, mut symbols) = (Vec::new(), Vec::new(), Symbols::default());
+    for Crate {
+        name,
+        module,
+        manifest,
+    } in crates
+    {
+        let text = fs::read_to_string(&module).map_err(BuildError::io(&module))?;
         names.extend(mutable_statics(&text));
         if has_assembly(&text) {
-            crates.push(format!("`{krate}`"));
+            assembly.push(format!("`{name}`"));
         }
+        let manifest = manifest.canonicalize();
+        let is_rustcs = manifest.is_ok_and(|manifest| manifest.starts_with(&sources));
+        symbols.add(&name, &text, is_rustcs)?;
     }
-    if !crates.is_empty() {
-        return Err(BuildError::Assembly { crates });
+    if !assembly.is_empty() {
+        return Err(BuildError::Assembly { crates: assembly });
     }
     // A static of one crate may also appear in the modules of crates that use it.
     names.sort();
@@ -60,8 +81,8 @@ pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(),
 ///
 /// # Errors
 /// An artifact that belongs neither to the GPU nor to the host: its crate would not be searched.
-fn modules(messages: &str, gpu: &Path, host: &Path) -> Result<Vec<(String, PathBuf)>, BuildError> {
-    let mut modules = Vec::new();
+fn crates(messages: &str, gpu: &Path, host: &Path) -> Result<Vec<Crate>, BuildError> {
+    let mut crates: Vec<Crate> = Vec::new();
     let messages = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -83,9 +104,18 @@ fn modules(messages: &str, gpu: &Path, host: &Path) -> Result<Vec<(String, PathB
         };
         let stem = metadata.file_stem().unwrap_or_default().to_string_lossy();
         let stem = stem.strip_prefix("lib").unwrap_or(&stem);
-        modules.push((name, metadata.with_file_name(format!("{stem}.ll"))));
+        let module = metadata.with_file_name(format!("{stem}.ll"));
+        // A message may come twice, but a crate has one file.
+        if crates.iter().all(|known| known.module != module) {
+            let manifest = PathBuf::from(message["manifest_path"].as_str().unwrap_or(""));
+            crates.push(Crate {
+                name,
+                module,
+                manifest,
+            });
+        }
     }
-    Ok(modules)
+    Ok(crates)
 }
 
 /// The names of the globals in an LLVM module that are neither `constant` nor shared memory.
@@ -202,24 +232,25 @@ mod tests {
     #[test]
     fn modules_lie_beside_the_metadata_of_crates_for_the_gpu() {
         let (gpu, host) = (Path::new("/t/nvptx64-nvidia-cuda/p"), Path::new("/t/p"));
-        let messages = r#"{"reason":"compiler-artifact","target":{"name":"libm"},"filenames":["/t/nvptx64-nvidia-cuda/p/deps/liblibm-1a.rmeta"]}
+        let messages = r#"{"reason":"compiler-artifact","target":{"name":"libm"},"manifest_path":"/libm/Cargo.toml","filenames":["/t/nvptx64-nvidia-cuda/p/deps/liblibm-1a.rmeta"]}
 not a message
 {"reason":"compiler-artifact","target":{"name":"syn"},"filenames":["/t/p/deps/libsyn-2b.rmeta"]}
 {"reason":"build-finished","success":true}"#;
-        let expected = PathBuf::from("/t/nvptx64-nvidia-cuda/p/deps/libm-1a.ll");
-        assert_eq!(
-            modules(messages, gpu, host).unwrap(),
-            [("libm".to_owned(), expected)]
-        );
+        let libm = Crate {
+            name: "libm".to_owned(),
+            module: PathBuf::from("/t/nvptx64-nvidia-cuda/p/deps/libm-1a.ll"),
+            manifest: PathBuf::from("/libm/Cargo.toml"),
+        };
+        assert_eq!(crates(messages, gpu, host).unwrap(), [libm]);
         // A crate that lies elsewhere, or shows no metadata, is never left out quietly.
         for (gpu, host) in [
             ("t/nvptx64-nvidia-cuda/p", "/t/p"),
             ("/t/nvptx64-nvidia-cuda/p", "t/p"),
         ] {
-            let error = modules(messages, Path::new(gpu), Path::new(host)).unwrap_err();
+            let error = crates(messages, Path::new(gpu), Path::new(host)).unwrap_err();
             assert!(matches!(error, BuildError::Unsearched { .. }), "{error}");
         }
         let without = messages.replace("1a.rmeta", "1a.rlib");
-        modules(&without, gpu, host).unwrap_err();
+        crates(&without, gpu, host).unwrap_err();
     }
 }

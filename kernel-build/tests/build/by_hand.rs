@@ -195,7 +195,18 @@ fn a_call_by_hand_cannot_say_what_is_false() {
         (
             entry(&format!("write(i, out), {one}, index = i: Index1"))
                 + "pub fn call(extent: device_std::Extent) { __cuda_rt_entry(&mut [], 1 << 12, extent) }",
-            "cannot be called",
+            "cannot find function `__cuda_rt_entry`",
+        ),
+        // The entry's tables.
+        (
+            entry(&format!("write(i, out), {one}, index = i: Index1"))
+                + "#[cfg(target_arch = \"nvptx64\")] pub use crate::__CUDA_RT_LAYOUT as TABLE;",
+            "no `__CUDA_RT_LAYOUT` in the root",
+        ),
+        (
+            entry(&format!("write(i, out), {one}, index = i: Index1"))
+                + "pub fn words() -> u64 { __CUDA_RT_PARAMETERS[0] }",
+            "cannot find value `__CUDA_RT_PARAMETERS`",
         ),
         (named("memcpy"), "an entry is called like its kernel"),
         (named("__cuda_rt_layout_k__0123456789abcdef"), "an entry is called like its kernel"),

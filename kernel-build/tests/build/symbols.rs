@@ -156,6 +156,44 @@ fn a_crate_that_no_linker_compares_is_refused() {
     }
 }
 
+/// An entry by hand, which has the same name wherever it stands.
+const ENTRY: &str = "
+const CHECKED: () = ();
+fn nothing(_: u32) {}
+#[cfg(target_arch = \"nvptx64\")]
+device_std::__entry! {
+    \"k__0123456789abcdef\", nothing(x), parameters = [scalar(x: u32);], index = i: Index1, checked = CHECKED,
+}
+";
+
+/// LLVM's linker refuses the same, where it sees both crates.
+#[test]
+fn a_symbol_that_two_crates_define_is_refused() {
+    let package = package("one-of-two-entries", ENTRY);
+    let source = format!("#![feature(abi_ptx)]\nuse device_std::prelude::*;\n{ENTRY}");
+    let device_std = crate::workspace().join("device-std");
+    let dependency = format!("device-std = {{ package = \"cuda-handoff-device\", path = {device_std:?} }}");
+    let library = Library {
+        name: "twice",
+        package: "the-same-entry-twice",
+        edition: 2024,
+        source: source.leak(),
+        dependencies: dependency.leak(),
+    };
+    add(package.path(), &library, true);
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let error = result.unwrap_err();
+    let BuildError::SymbolTwice { symbol, crates } = &error else {
+        panic!("{error}");
+    };
+    assert!(symbol.ends_with("k__0123456789abcdef"), "{symbol}");
+    let mut crates = crates.clone();
+    crates.sort();
+    assert_eq!(crates, ["one_of_two_entries", "twice"]);
+}
+
 /// A function of another crate, declared with another result: LLVM has one declaration of each
 /// name.
 #[test]
