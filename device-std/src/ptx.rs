@@ -17,7 +17,9 @@ pub fn layout_table(ptx: &str, symbol: &str) -> Option<Vec<u64>> {
     // LLVM writes a static as bytes or as words.
     code(ptx).lines().find_map(|line| {
         let (declaration, rest) = line.split_once(&name)?;
-        if !declaration.trim_start().starts_with(".visible .global") {
+        // A name that only ends like this one is another entry's.
+        let is_whole = declaration.ends_with(char::is_whitespace);
+        if !is_whole || !declaration.trim_start().starts_with(".visible .global") {
             return None;
         }
         let (length, rest) = rest.split_once(']')?;
@@ -51,8 +53,11 @@ pub const PARAMETERS_PREFIX: &str = "__cuda_rt_parameters_";
 /// ```
 pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {
     let code = code(ptx);
-    let head = code.split(".entry").skip(1).find_map(|rest| {
-        if !rest.starts_with(char::is_whitespace) {
+    let head = code.match_indices(".entry").find_map(|(at, directive)| {
+        let rest = &code[at + directive.len()..];
+        // `.entry` may also be the end, or the start, of another word.
+        let begins = code[..at].ends_with(|c: char| c.is_whitespace() || matches!(c, ';' | '}'));
+        if !(begins || at == 0) || !rest.starts_with(char::is_whitespace) {
             return None;
         }
         let rest = rest.trim_start().strip_prefix(symbol)?.trim_start();
@@ -203,6 +208,20 @@ mod tests {
     }
 
     #[test]
+    fn a_table_whose_name_ends_like_anothers_belongs_to_another_entry() {
+        // Words of a type stand before the name, as in a declaration.
+        for before in ["x", "x.b8", "x\"\".b8", "_"] {
+            let ptx = format!(".visible .global .align 8 .b8 {before}__cuda_rt_layout_scale[8] = {{7}};");
+            assert_eq!(layout_table(&ptx, "scale"), None, "{before}");
+            let own = format!("{ptx}\n.visible .global .align 8 .b8 __cuda_rt_layout_scale[8] = {{5}};");
+            assert_eq!(layout_table(&own, "scale"), Some(vec![5]), "{before}");
+        }
+        let ptx = ".visible .global .align 8 .b8\t__cuda_rt_layout_x__cuda_rt_layout_scale[8] = {7};";
+        assert_eq!(layout_table(ptx, "scale"), None);
+        assert_eq!(layout_table(ptx, "x__cuda_rt_layout_scale"), Some(vec![7]));
+    }
+
+    #[test]
     fn a_mention_of_a_table_is_not_a_table() {
         let ptx = "// __cuda_rt_layout_a[1] = {7}\n mov.u64 %rd1, __cuda_rt_layout_a[1];\n";
         assert_eq!(layout_table(ptx, "a"), None);
@@ -233,6 +252,12 @@ mod tests {
         assert_eq!(parameters(ptx, "none"), Some(vec![]));
         assert_eq!(parameters(ptx, "empty"), Some(vec![]));
         assert_eq!(parameters(ptx, "b"), None);
+        // The ends of other words.
+        for word in ["x.entry", "$.entry", ".x.entry"] {
+            let text = format!(".func {word} a(.param .u32 x) {{ }}");
+            assert_eq!(parameters(&text, "a"), None, "{text}");
+        }
+        assert_eq!(parameters("}.entry a(.param .u32 t) {}", "a"), Some(vec![(4, 4)]));
         assert_eq!(parameters(".entry a(.param .texref t) {}", "a"), None);
         assert_eq!(parameters(".entry a(.param .u32 t", "a"), None);
     }

@@ -26,7 +26,7 @@ pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<Str
         });
     }
     for entry in &entries {
-        if !ptx.contains(&format!(" __cuda_rt_layout_{entry}[")) {
+        if !has_table(ptx, entry) {
             return Err(BuildError::NoLayoutTable { entry: entry.clone() });
         }
     }
@@ -36,6 +36,15 @@ pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<Str
         Some((entry, _)) => Err(BuildError::NoLayoutTable { entry }),
         None => Ok(entries),
     }
+}
+
+/// Whether a line declares the layout table of this entry. The proof reads the table.
+fn has_table(ptx: &str, entry: &str) -> bool {
+    let declarations = ptx
+        .lines()
+        .filter(|line| line.trim_start().starts_with(".visible .global"));
+    let mut names = declarations.filter_map(|line| line.split('[').next()?.split_whitespace().last());
+    names.any(|name| name.strip_prefix("__cuda_rt_layout_") == Some(entry))
 }
 
 fn entries(ptx: &str) -> Vec<String> {
@@ -105,6 +114,19 @@ ret;
     fn an_entry_without_its_table_is_refused() {
         let error = inspect("p", ".visible .entry b__2(\n", "").unwrap_err();
         assert!(matches!(error, BuildError::NoLayoutTable { entry } if entry == "b__2"));
+        let tables = [
+            ".visible .global .align 8 .u64 x__cuda_rt_layout_b__2[4] = {1};",
+            ".visible .global .align 8 .u64 __cuda_rt_layout_b__22[4] = {1};",
+            "// .visible .global .align 8 .u64 __cuda_rt_layout_b__2[4] = {1};",
+            "mov.b64 %rd1, __cuda_rt_layout_b__2[4];",
+        ];
+        for table in tables {
+            let error = inspect("p", &format!("{table}\n.visible .entry b__2(\n"), "").unwrap_err();
+            assert!(
+                matches!(&error, BuildError::NoLayoutTable { entry } if entry == "b__2"),
+                "{table}: {error}"
+            );
+        }
         let second = "ret; } .visible .global .align 8 .u64 __cuda_rt_parameters_b__2[1] = {34359738392}; \
                       .visible .global .align 8 .u64 __cuda_rt_layout_b__2[4] = {1}; \
                       .visible .entry b__2(.param .align 8 .b8 extent[24]) { ret;";
