@@ -33,6 +33,10 @@ fn is_in_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.')
 }
 
+/// LLVM's text for a dot in a name. Behind it, a symbol of Rust may stand: a table of the function
+/// `f` is called `switch.table.f`.
+const DOT: &str = "_$_";
+
 fn renumber_all(ptx: &str) -> String {
     let mut numbers = HashMap::new();
     let mut out = String::with_capacity(ptx.len());
@@ -40,7 +44,8 @@ fn renumber_all(ptx: &str) -> String {
     while let Some(start) = rest.find("_R") {
         let (before, symbol) = rest.split_at(start);
         out.push_str(before);
-        let continues = before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let continues =
+            before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && !before.ends_with(DOT);
         let length = symbol.find(|c: char| !is_in_name(c)).unwrap_or(symbol.len());
         let (symbol, after) = symbol.split_at(if continues { 2 } else { length });
         renumber(symbol, &mut numbers, &mut out);
@@ -149,6 +154,17 @@ mod tests {
         assert_eq!(
             renumber_crate_hashes(one).unwrap(),
             "call _RNvNtCs0_4core9panicking9panic_fmt;\n.func _RNvCs1_4mine1f\ncall _RNvNtCs0_4core3ops1g;"
+        );
+    }
+
+    /// LLVM calls a table after its function.
+    #[test]
+    fn the_hash_in_the_name_of_a_table_is_numbered() {
+        let text =
+            "mov.b64 %rd1, switch_$_table_$__RNvCsabcdefghijk_4mine1f;\n.func _RNvCsabcdefghijk_4mine1f";
+        assert_eq!(
+            renumber_crate_hashes(text).unwrap(),
+            "mov.b64 %rd1, switch_$_table_$__RNvCs0_4mine1f;\n.func _RNvCs0_4mine1f"
         );
     }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use kernel_build::Kernels;
 
-use crate::{BUILD, compile_with, package};
+use crate::{BUILD, compile, compile_with, package};
 
 /// The directory of the build in another process.
 const PACKAGE: &str = "CUDA_RT_TEST_PACKAGE";
@@ -157,4 +157,29 @@ fn a_module_has_the_submodules_that_the_host_finds() {
     };
     let ptx = built.unwrap().ptx;
     assert!(ptx.contains(", 77;"), "{ptx}");
+}
+
+/// LLVM calls a table of results after the function that reads it. The function's symbol has the
+/// hash of its crate, which depends on paths.
+#[test]
+fn the_name_of_a_table_does_not_depend_on_the_place_of_the_sources() {
+    let source = "
+        #[inline(never)]
+        fn pick(x: u32) -> u32 {
+            match x { 0 => 17, 1 => 4, 2 => 99, 3 => 5, 4 => 77, 5 => 1000, 6 => 3, _ => 0 }
+        }
+        #[kernel]
+        pub fn k(i: Index1, input: &[u32], mut out: PerThread<u32>) {
+            if let Some(out) = out.get_mut(i) { *out = pick(input[i.get()]); }
+        }";
+    let mut texts = Vec::new();
+    for _ in 0..2 {
+        let package = package("a-table-of-a-function", source);
+        let Some(module) = compile(package.path()) else {
+            return;
+        };
+        texts.push(module.unwrap().ptx);
+    }
+    assert!(texts[0].contains("switch_$_table_$__R"), "{}", texts[0]);
+    assert!(texts[0] == texts[1], "{}\n{}", texts[0], texts[1]);
 }
