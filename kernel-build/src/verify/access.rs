@@ -66,13 +66,14 @@ impl Check<'_, '_, '_> {
     }
 
     /// The bytes of a parameter of a call that instructions before this one, in the same block,
-    /// have written.
+    /// have written. A call ends this for its arguments and for results of earlier calls: PTX does
+    /// not say that their memory keeps its contents.
     fn written_before(&self, parameter: Name) -> Bytes {
         let block = &self.analysis.graph.blocks[self.block].instructions;
         let before = block
             .iter()
             .take_while(|(instruction, _)| !std::ptr::eq(*instruction, self.instruction));
-        let mut written = Bytes::default();
+        let (mut written, mut is_result) = (Bytes::default(), false);
         for (instruction, effect) in before {
             match (effect, instruction.operands.first()) {
                 (Effect::Store(access), Some(Operand::Address(base, offset)))
@@ -81,10 +82,18 @@ impl Check<'_, '_, '_> {
                     written.add_all(&Bytes::of_access(*offset, width(instruction.opcode)));
                 }
                 (Effect::Call, _) => {
+                    let mut is_argument = false;
+                    for argument in arguments(instruction) {
+                        argument.each_name(&mut |name| is_argument |= name == parameter);
+                    }
+                    if is_argument || is_result {
+                        written = Bytes::default();
+                    }
                     for (at, result) in results(instruction).iter().enumerate() {
                         if *result == Operand::Name(parameter) {
                             let name = callee(instruction).unwrap_or("");
-                            written.add_all(&self.checker.written_result(name, at).0);
+                            written = self.checker.written_result(name, at).0;
+                            is_result = true;
                         }
                     }
                 }

@@ -41,6 +41,15 @@ fn roles_here(roles: &[Role], written: Option<Origin>) -> Vec<Role> {
     here.collect()
 }
 
+/// Whether an operand is the number of a barrier. A block has 16 (PTX ISA, chapter 9, "bar").
+fn is_barrier(operand: &Operand<'_>) -> bool {
+    let Operand::Number(number) = operand else {
+        return false;
+    };
+    let is_decimal = number.bytes().all(|byte| byte.is_ascii_digit());
+    is_decimal && number.parse::<u8>().is_ok_and(|number| number < 16)
+}
+
 /// The functions of a module, ready to be checked.
 pub(super) struct Checker<'b, 'a> {
     pub(super) module: &'b Module<'a>,
@@ -102,6 +111,19 @@ impl<'b, 'a> Checker<'b, 'a> {
 
     /// Proves an entry.
     pub(super) fn entry(&self, function: &'b Function<'a>, roles: &[Role]) -> Result<Proved, Refusal> {
+        let is_address = |role: &Role| *role != Role::Value;
+        if let Some(last) = roles.iter().rposition(is_address)
+            && last >= Origin::PARAMETERS_TOLD_APART
+        {
+            return Err(Refusal::Parameters {
+                kernel: function.name.to_owned(),
+                difference: format!(
+                    "parameter {last} is an address, and the verifier tells only the addresses of the first {} parameters \
+                     apart: use fewer parameters",
+                    Origin::PARAMETERS_TOLD_APART
+                ),
+            });
+        }
         self.summaries.borrow_mut().clear();
         self.proved.replace(Proved::default());
         let written = self.written_in(function, roles);
@@ -416,14 +438,14 @@ impl Check<'_, '_, '_> {
         let operands = self.instruction.operands.as_slice();
         match collective {
             Collective::Barrier { returns } => {
-                let is_number = |at: usize| matches!(operands.get(at), Some(Operand::Number(_)));
+                let is_number = |at: usize| operands.get(at).is_some_and(is_barrier);
                 let is_whole = if returns {
                     operands.len() == 3 && is_number(1)
                 } else {
                     operands.len() == 1 && is_number(0)
                 };
                 if !is_whole {
-                    self.form("is for some threads only, or its number is not known: a barrier of a safe kernel is for all threads of the block");
+                    self.form("is for some threads only, or has no number from 0 to 15: a barrier of a safe kernel is for all threads of the block");
                 }
                 summary.has_barrier = true;
                 self.checker.proved.borrow_mut().barriers += 1;

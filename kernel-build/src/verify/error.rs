@@ -61,7 +61,7 @@ pub enum Refusal {
         reasons: Reasons,
     },
     /// A barrier or an exchange has a form that safe kernels do not have: it is for some threads
-    /// only, or its number is not known.
+    /// only, or has no number from 0 to 15.
     #[error("the kernel `{kernel}`: {operation} {reason}")]
     Form {
         /// The entry.

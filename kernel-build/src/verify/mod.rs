@@ -38,6 +38,7 @@ mod instruction;
 mod interval;
 mod lex;
 mod loops;
+mod name_parts;
 mod names;
 mod operands;
 mod origin;

@@ -10,8 +10,9 @@ use super::body::{Body, Instruction, Kind, Name, Operand, Statement};
 use super::bytes::Bytes;
 use super::error::{Refusal, text};
 use super::instruction::{Access, Collective, ENDS_THE_LAUNCH, Effect, PRINTS, effect, uses_carry, width};
+use super::name_parts::are_known;
 use super::parse::{Function, Module};
-use super::variable::{Space, type_size};
+use super::variable::Space;
 
 /// Special registers (PTX ISA, chapter 10). Most have the axes `.x`, `.y` and `.z`, or none.
 const SPECIAL: &[&str] = &[
@@ -39,18 +40,6 @@ const SPECIAL: &[&str] = &[
     "%total_smem_size",
     "%dynamic_smem_size",
 ];
-/// Parts of the names of instructions that access memory.
-const MEMORY: &[&str] = &[
-    "global", "shared", "local", "const", "param", "weak", "relaxed", "acquire", "release", "acq_rel",
-    "volatile", "mmio", "cta", "cluster", "gpu", "sys", "nc", "v2", "v4", "ca", "cg", "cs", "lu", "cv", "wb",
-    "wt", "add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas", "noftz",
-];
-/// Parts of the names of barriers and exchanges.
-const TOGETHER: &[&str] = &[
-    "sync", "aligned", "red", "popc", "and", "or", "xor", "pred", "idx", "up", "down", "bfly", "any", "all",
-    "uni", "ballot", "warp", "add", "min", "max", "cta",
-];
-
 /// Checks all operands of a module.
 pub(super) fn check(module: &Module<'_>) -> Result<(), Refusal> {
     let mut names = HashSet::new();
@@ -128,37 +117,29 @@ impl Grammar<'_, '_> {
         // without a guard only, where this is so. ptxas trusts it: for sm_90 it leaves out what
         // brings the threads together again.
         require(
-            instruction.guard.is_none() || !instruction.opcode.ends_with(".uni"),
+            instruction.guard.is_none() || !instruction.opcode.split('.').any(|part| part == "uni"),
             "promises by `.uni` that no thread differs in its guard",
         )?;
-        let mut parts = instruction.opcode.split('.');
-        let base = parts.next().unwrap_or("");
-        let mut only = |known: &[&str]| {
-            let is_known = |part: &str| known.contains(&part) || type_size(&format!(".{part}")).is_some();
-            require(parts.all(is_known), PART)
-        };
+        require(are_known(instruction.opcode), PART)?;
+        let base = instruction.opcode.split('.').next().unwrap_or("");
         match effect {
             Effect::Compute => self.computed(base, read),
-            Effect::Differ => require(read.is_empty(), FORM),
             Effect::Nothing => read.iter().try_for_each(|operand| match operand {
                 Operand::Address(base, _) => self.base(base, None),
                 operand => self.value(operand),
             }),
             Effect::Load(access) => {
-                only(MEMORY)?;
                 let [address] = read else { return Err(FORM) };
                 self.address(address, access, false)?;
                 self.within_its_variable(address, instruction.opcode)
             }
             Effect::Store(access) => {
-                only(MEMORY)?;
                 let [address, value] = read else { return Err(FORM) };
                 self.address(address, access, true)?;
                 self.within_its_variable(address, instruction.opcode)?;
                 self.values(value)
             }
             Effect::Atomic { access, .. } => {
-                only(MEMORY)?;
                 let [address, values @ ..] = read else {
                     return Err(FORM);
                 };
@@ -168,30 +149,16 @@ impl Grammar<'_, '_> {
                 values.iter().try_for_each(|value| self.values(value))
             }
             Effect::Collective(collective) => {
-                only(TOGETHER)?;
                 let returns = match collective {
                     Collective::Barrier { returns } | Collective::Exchange { returns, .. } => returns,
                 };
                 require(!returns || !written.is_empty(), FORM)?;
                 read.iter().try_for_each(|operand| self.value(operand))
             }
-            Effect::Call => {
-                only(&["uni"])?;
-                self.call(&instruction.operands)
-            }
+            Effect::Call => self.call(&instruction.operands),
             // The graph looks for the label.
-            Effect::Branch => {
-                only(&["uni"])?;
-                require(matches!(read, [Operand::Symbol(_)]), FORM)
-            }
-            Effect::Return => {
-                only(&["uni"])?;
-                require(read.is_empty(), FORM)
-            }
-            Effect::Exit | Effect::Trap => {
-                only(&[])?;
-                require(read.is_empty(), FORM)
-            }
+            Effect::Branch => require(matches!(read, [Operand::Symbol(_)]), FORM),
+            Effect::Differ | Effect::Return | Effect::Exit | Effect::Trap => require(read.is_empty(), FORM),
         }
     }
 

@@ -32,7 +32,7 @@ use super::written::Unwritten;
 
 /// A set of kinds of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Origin(u64);
+pub(super) struct Origin(u128);
 
 impl BitOr for Origin {
     type Output = Self;
@@ -64,17 +64,20 @@ impl Origin {
     const RETURNED: Self = Self(64);
     const FIRST: u32 = 7;
 
+    /// The number of parameters with an element of their own. Those behind share the last element,
+    /// so no entry may have an address there (`check.rs`).
+    pub(super) const PARAMETERS_TOLD_APART: usize = (u128::BITS - 1 - Self::FIRST) as usize;
+
     /// The memory to which the function's parameter `at` points.
     pub(super) fn parameter(at: usize) -> Self {
-        let last = u64::BITS - 1 - Self::FIRST;
-        Self(1 << (Self::FIRST + u32::try_from(at).unwrap_or(last).min(last)))
+        Self(1 << (Self::FIRST as usize + at.min(Self::PARAMETERS_TOLD_APART)))
     }
 
     /// The parameter, if this is the memory of one parameter alone. `None` also for parameters with
     /// a high number, which share a bit.
     pub(super) fn only_parameter(self) -> Option<usize> {
         let at = self.0.trailing_zeros();
-        let is_one = self.0.is_power_of_two() && (Self::FIRST..u64::BITS - 1).contains(&at);
+        let is_one = self.0.is_power_of_two() && (Self::FIRST..u128::BITS - 1).contains(&at);
         is_one.then(|| (at - Self::FIRST) as usize)
     }
 
@@ -160,7 +163,7 @@ impl Origins {
         roles: &[Role],
         unwritten: &Unwritten,
     ) -> Self {
-        let parameters = Origin(u64::MAX >> Origin::FIRST << Origin::FIRST);
+        let parameters = Origin(u128::MAX >> Origin::FIRST << Origin::FIRST);
         let memory = Origin::LOCAL | Origin::SHARED | Origin::MODULE | Origin::PARAMETERS;
         let certain = if function.is_entry {
             memory | parameters
@@ -183,7 +186,7 @@ impl Origins {
         };
         origins.parameters(place, roles);
         origins.run(place, graph);
-        origins.followed = Origin(u64::MAX);
+        origins.followed = Origin(u128::MAX);
         origins.parameters(place, roles);
         for name in &body.at_start {
             origins.of[name.0] |= Origin::NUMBER;

@@ -2,7 +2,7 @@
 //! parts of addresses, and atomics on local memory. Each was accepted once. Each has a twin that is
 //! accepted.
 
-use super::refused::{BRANCH, INPUT, NUMBER, OTHER, OUTPUT, OWN, Parameter, Text};
+use super::refused::{BRANCH, FILLED, INPUT, NUMBER, OTHER, OUTPUT, OWN, Parameter, Text};
 use super::{provable, verify};
 
 /// Each thread may find other bytes in the part of a parameter that nothing wrote.
@@ -50,6 +50,70 @@ fn a_parameter_of_a_call_that_is_written_in_part_is_refused() {
     call(halves)
         .with(".func (.param .b32 r) f() { st.param.b32 [r], 1; ret; }")
         .refused("passes other parameters");
+}
+
+/// PTX does not say that the memory of a call's parameters keeps its contents over the call.
+#[test]
+fn a_call_ends_what_was_written_for_it() {
+    let text = |calls: &str| {
+        Text::of(format!(
+            "{{ .param .b32 a; .param .b32 b; .param .b32 c; st.param.b32 [a], 1; {calls} }}\n{BRANCH}"
+        ))
+        .with(
+            ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 %q; ld.param.b32 %q, [a]; st.param.b32 [r], %q; ret; }",
+        )
+    };
+    let (first, again, read) = (
+        "call.uni (b), f, (a);",
+        "call.uni (c), f, (a);",
+        "ld.param.b32 %r1, [b];",
+    );
+    let write = "st.param.b32 [a], 1;";
+    text(&format!("{first} {read} {write} {again}")).accepted();
+    for calls in [
+        format!("{first} {again}"),
+        format!("{first} {write} {again} {read}"),
+        format!("{first} ld.param.b32 %r1, [a];"),
+    ] {
+        text(&calls).refused("nothing before it wrote these bytes");
+    }
+}
+
+#[test]
+fn the_number_of_a_barrier_is_one_of_sixteen() {
+    for number in ["0", "7", "15"] {
+        Text::of(format!("bar.sync {number};")).accepted();
+        Text::of(format!(
+            "setp.eq.s32 %p1, 1, 1;\nbar.red.or.pred %p2, {number}, %p1;"
+        ))
+        .accepted();
+    }
+    for number in ["16", "255", "-1", "0x1", "0f00000000", "1U"] {
+        Text::of(format!("bar.sync {number};")).refused("no number from 0 to 15");
+    }
+}
+
+/// A kernel of many buffers, which reads its last input and writes by `%rd1` (`other`) or `%rd2`
+/// (the output of what it returns).
+fn with_inputs(count: usize, to: &str) -> Text {
+    let inputs = (0..count).map(|at| (&*format!(".param .u64 input{at}").leak(), INPUT.1));
+    let parameters: Vec<Parameter> = inputs.chain([OTHER, FILLED]).collect();
+    Text::of(format!(
+        "{OWN}ld.param.u64 %rd1, [other];\nld.param.u64 %rd2, [filled];\nld.param.u64 %rd3, [input{}];\n\
+         ld.global.nc.u32 %r1, [%rd3];\nst.global.u32 [{to}], %r1;",
+        count - 1
+    ))
+    .taking(&parameters)
+}
+
+/// Behind each buffer stands its length, so the output has the number 2 * count + 2.
+#[test]
+fn outputs_behind_many_parameters_are_told_apart() {
+    for count in [1, 27, 28, 29, 58] {
+        with_inputs(count, "%rd2").accepted();
+        with_inputs(count, "%rd1").refused("writes no element of parameter");
+    }
+    with_inputs(59, "%rd2").refused("the first 120 parameters");
 }
 
 /// A result is written in part, or on some paths only.
