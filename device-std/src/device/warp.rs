@@ -6,7 +6,7 @@
 const ALL_LANES: u32 = u32::MAX;
 const WHOLE_WARP: u32 = 31;
 
-mod intrinsics {
+mod exchanges {
     unsafe extern "C" {
         #[link_name = "llvm.nvvm.shfl.sync.down.i32"]
         pub(super) fn shfl_down(mask: u32, value: u32, delta: u32, clamp: u32) -> u32;
@@ -62,37 +62,37 @@ macro_rules! whole_warp {
 
 whole_warp! {
     /// `__shfl_down_sync`
-    shuffle_down(value: u32, delta: u32) -> u32 = intrinsics::shfl_down(ALL_LANES, value, delta, WHOLE_WARP);
+    shuffle_down(value: u32, delta: u32) -> u32 = exchanges::shfl_down(ALL_LANES, value, delta, WHOLE_WARP);
     /// `__shfl_up_sync`
-    shuffle_up(value: u32, delta: u32) -> u32 = intrinsics::shfl_up(ALL_LANES, value, delta, 0);
+    shuffle_up(value: u32, delta: u32) -> u32 = exchanges::shfl_up(ALL_LANES, value, delta, 0);
     /// `__shfl_xor_sync`
-    shuffle_xor(value: u32, lane_mask: u32) -> u32 = intrinsics::shfl_xor(ALL_LANES, value, lane_mask, WHOLE_WARP);
+    shuffle_xor(value: u32, lane_mask: u32) -> u32 = exchanges::shfl_xor(ALL_LANES, value, lane_mask, WHOLE_WARP);
     /// `__shfl_sync`; the hardware takes `lane` modulo 32.
-    shuffle_idx(value: u32, lane: u32) -> u32 = intrinsics::shfl_idx(ALL_LANES, value, lane, WHOLE_WARP);
+    shuffle_idx(value: u32, lane: u32) -> u32 = exchanges::shfl_idx(ALL_LANES, value, lane, WHOLE_WARP);
     /// `__any_sync`
-    any(predicate: bool) -> bool = intrinsics::vote_any(ALL_LANES, predicate);
+    any(predicate: bool) -> bool = exchanges::vote_any(ALL_LANES, predicate);
     /// `__all_sync`
-    all(predicate: bool) -> bool = intrinsics::vote_all(ALL_LANES, predicate);
+    all(predicate: bool) -> bool = exchanges::vote_all(ALL_LANES, predicate);
     /// `__ballot_sync`
-    ballot(predicate: bool) -> u32 = intrinsics::vote_ballot(ALL_LANES, predicate);
+    ballot(predicate: bool) -> u32 = exchanges::vote_ballot(ALL_LANES, predicate);
     /// `__match_any_sync` of 32 bits
-    match_any_32(value: u32) -> u32 = intrinsics::match_any_32(ALL_LANES, value);
+    match_any_32(value: u32) -> u32 = exchanges::match_any_32(ALL_LANES, value);
     /// `__match_any_sync` of 64 bits
-    match_any_64(value: u64) -> u32 = intrinsics::match_any_64(ALL_LANES, value);
+    match_any_64(value: u64) -> u32 = exchanges::match_any_64(ALL_LANES, value);
     /// `__reduce_add_sync`
-    reduce_add(value: u32) -> u32 = intrinsics::redux_add(value, ALL_LANES);
+    reduce_add(value: u32) -> u32 = exchanges::redux_add(value, ALL_LANES);
     /// `__reduce_min_sync` of unsigned integers
-    reduce_umin(value: u32) -> u32 = intrinsics::redux_umin(value, ALL_LANES);
+    reduce_umin(value: u32) -> u32 = exchanges::redux_umin(value, ALL_LANES);
     /// `__reduce_max_sync` of unsigned integers
-    reduce_umax(value: u32) -> u32 = intrinsics::redux_umax(value, ALL_LANES);
+    reduce_umax(value: u32) -> u32 = exchanges::redux_umax(value, ALL_LANES);
     /// `__reduce_min_sync` of signed integers
-    reduce_min(value: i32) -> i32 = intrinsics::redux_min(value, ALL_LANES);
+    reduce_min(value: i32) -> i32 = exchanges::redux_min(value, ALL_LANES);
     /// `__reduce_max_sync` of signed integers
-    reduce_max(value: i32) -> i32 = intrinsics::redux_max(value, ALL_LANES);
+    reduce_max(value: i32) -> i32 = exchanges::redux_max(value, ALL_LANES);
     /// `__reduce_and_sync`
-    reduce_and(value: u32) -> u32 = intrinsics::redux_and(value, ALL_LANES);
+    reduce_and(value: u32) -> u32 = exchanges::redux_and(value, ALL_LANES);
     /// `__reduce_or_sync`
-    reduce_or(value: u32) -> u32 = intrinsics::redux_or(value, ALL_LANES);
+    reduce_or(value: u32) -> u32 = exchanges::redux_or(value, ALL_LANES);
     /// `__reduce_xor_sync`
-    reduce_xor(value: u32) -> u32 = intrinsics::redux_xor(value, ALL_LANES);
+    reduce_xor(value: u32) -> u32 = exchanges::redux_xor(value, ALL_LANES);
 }

@@ -11,6 +11,8 @@
 //! Counterexample: `/` and `*` print as the start of a comment. What a search would then skip is
 //! code to rustc. So each occurrence of a word counts, also in a string, a macro or a comment with
 //! stars. Only lines that begin with `//` are left out, because documentation has these words.
+//!
+//! A second search is for crates that may enable `core_intrinsics`: they name known ones only.
 
 /// Attributes that choose a symbol, its section or its linkage; and the attribute of a crate that
 /// takes no part in the optimisation of the whole program. The module that is proved has nothing of
@@ -37,6 +39,23 @@ pub(crate) fn found(text: &str) -> Option<&str> {
     });
     let mut lines = attributes.chain(blocks).map(|at| line(text, at));
     lines.find(|line| !is_comment(line))
+}
+
+/// Intrinsics of `core` that are right for any type: the start of shared memory, which the device
+/// library calls, and the variant of an enum, which rustc's own derives call.
+const INTRINSICS: [&str; 2] = ["::gpu::gpu_launch_sized_workgroup_mem", "::discriminant_value"];
+
+/// The first line that names `core::intrinsics` for anything but [`INTRINSICS`]. Some intrinsics
+/// are safe functions of any `Copy` type, whose types rustc checks only while it makes code.
+pub(crate) fn intrinsic(text: &str) -> Option<&str> {
+    const WORD: &str = "intrinsics";
+    let others = places(text, WORD).filter(|at| {
+        let behind = &text[at + WORD.len()..];
+        let mut behind = INTRINSICS.iter().filter_map(|known| behind.strip_prefix(known));
+        let is_whole = behind.any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
+        !(is_whole && text[..*at].ends_with("core::"))
+    });
+    others.map(|at| line(text, at)).find(|line| !is_comment(line))
 }
 
 /// The places at which the text has the word, and not a longer one.
@@ -109,6 +128,34 @@ mod tests {
         assert_eq!(found("// unsafe(\nno_mangle]"), Some("no_mangle]"));
         assert_eq!(found("// unsafe \nextern {"), Some("extern {"));
         assert_eq!(found("extern // fn\n\"C\" {"), Some("extern // fn"));
+    }
+
+    #[test]
+    fn other_intrinsics_are_found() {
+        for line in [
+            "core::intrinsics::wrapping_add(a, b)",
+            "use core::intrinsics;",
+            "use core::intrinsics as other;",
+            "use core::{intrinsics::*};",
+            "core :: intrinsics :: gpu :: gpu_launch_sized_workgroup_mem",
+            "core::r#intrinsics::wrapping_add(a, b)",
+            "core::intrinsics::gpu::*",
+            "core::intrinsics::gpu::gpu_launch_sized_workgroup_mem_of_another",
+            "m!(intrinsics);",
+            "/* */ core::intrinsics::wrapping_add(a, b)",
+            "core::intrinsics::gpu::gpu_launch_sized_workgroup_mem::<u8>(); core::intrinsics::x();",
+        ] {
+            assert_eq!(intrinsic(&format!("fn a() {{}}\n    {line}\n")), Some(line));
+        }
+        for line in [
+            "core::intrinsics::gpu::gpu_launch_sized_workgroup_mem::<u128>().cast()",
+            "let own = ::core::intrinsics::discriminant_value(self);",
+            "#![feature(core_intrinsics, gpu_intrinsics)]",
+            "//! The functions call LLVM's intrinsics.",
+            "let my_intrinsics_ = 1;",
+        ] {
+            assert_eq!(intrinsic(&format!("fn a() {{}}\n    {line}\n")), None, "{line}");
+        }
     }
 
     #[test]

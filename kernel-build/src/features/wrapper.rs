@@ -33,6 +33,8 @@ const OF_CRATES: &str = env!("CUDA_RT_FEATURES_OF_CRATES");
 const REFUSED: &str = env!("CUDA_RT_REFUSED");
 /// The start of an error about a file that may have changed.
 const CHANGED: &str = env!("CUDA_RT_CHANGED");
+/// The feature that opens `core::intrinsics`.
+const INTRINSICS: &str = "core_intrinsics";
 /// What cargo says to rustc of each crate that it compiles for `-Zbuild-std`, behind `-Z`.
 const OF_LIBRARY: &str = "force-unstable-if-unmarked";
 /// The crates of rustc's library that kernels use.
@@ -118,7 +120,7 @@ fn is_file(argument: &OsString) -> bool {
 }
 
 /// Ends with an error if the crate, with its macros expanded, has something that is unsafe without
-/// the word `unsafe`.
+/// the word `unsafe`, or an intrinsic of `core` that is not right for any type.
 fn refuse_hidden_unsafe(rustc: &OsStr, arguments: &[OsString]) {
     let expanded = Command::new(rustc)
         .args(arguments)
@@ -130,9 +132,14 @@ fn refuse_hidden_unsafe(rustc: &OsStr, arguments: &[OsString]) {
         let _ = stderr().write_all(&expanded.stderr);
         exit(expanded.status.code().unwrap_or(101));
     }
-    if let Some(line) = expanded::found(&String::from_utf8_lossy(&expanded.stdout)) {
-        let krate = krate(arguments);
+    let (text, krate) = (String::from_utf8_lossy(&expanded.stdout), krate(arguments));
+    if let Some(line) = expanded::found(&text) {
         refuse(&format!("the crate `{krate}` has, with its macros expanded: {line}"));
+    }
+    if features(krate).contains(&INTRINSICS)
+        && let Some(line) = expanded::intrinsic(&text)
+    {
+        refuse(&format!("the crate `{krate}` names, with its macros expanded, an intrinsic that is not known: {line}"));
     }
 }
 
@@ -150,13 +157,17 @@ fn is_question(arguments: &[OsString]) -> bool {
 
 /// The flag with the list of features.
 fn list(arguments: &[OsString]) -> OsString {
-    let krate = krate(arguments);
+    format!("-Zallow-features={}", features(krate(arguments)).join(",")).into()
+}
+
+/// The features that the crate of this name may enable.
+fn features(krate: &str) -> Vec<&'static str> {
     let own = OF_CRATES.split(' ').filter_map(|word| word.split_once(':'));
     let own = own
         .filter(|(name, _)| *name == krate)
         .map(|(_, features)| features);
-    let features: Vec<&str> = [FEATURES].into_iter().chain(own).collect();
-    format!("-Zallow-features={}", features.join(",")).into()
+    let lists = [FEATURES].into_iter().chain(own);
+    lists.flat_map(|features| features.split(',')).collect()
 }
 
 /// The arguments without libraries, and without their paths. Paths of dependencies stay: cargo

@@ -7,7 +7,7 @@ mod texts;
 use std::fs;
 use std::path::Path;
 
-use kernel_build::BuildError;
+use kernel_build::{BuildError, Module};
 
 use crate::{compile, package};
 
@@ -48,6 +48,55 @@ fn depend_on(package: &Path, name: &str, source: &str) {
     let text = fs::read_to_string(&manifest).unwrap();
     let dependency = format!("{name} = {{ path = {name:?} }}\n[workspace]");
     fs::write(manifest, text.replace("[workspace]", &dependency)).unwrap();
+}
+
+/// rustc checks the types of this safe function only while it makes code.
+const INTRINSIC: &str = "pub fn value() -> u32 { core::intrinsics::wrapping_add(1, 2) }";
+
+/// Compiles a package that depends on a crate with this library name, which enables
+/// `core_intrinsics`.
+fn compile_with_intrinsics(krate: &str, source: &str) -> Option<Result<Module, BuildError>> {
+    let package = package("intrinsics", "pub use intrinsic as _;");
+    depend_on(
+        package.path(),
+        "intrinsic",
+        &format!("#![feature(core_intrinsics)]\n{source}"),
+    );
+    let manifest = package.path().join("intrinsic/Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, format!("{text}[lib]\nname = {krate:?}\n")).unwrap();
+    // Cargo gives a renamed dependency its new name, so two libraries `device_std` can be used.
+    let manifest = package.path().join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let renamed = "intrinsic = { package = \"intrinsic\", path";
+    fs::write(&manifest, text.replace("intrinsic = { path", renamed)).unwrap();
+    compile(package.path())
+}
+
+/// A crate chooses its name. With the name of the device library it may enable `core_intrinsics`,
+/// and names no intrinsic but two that are right for any type.
+#[test]
+fn an_intrinsic_of_a_crate_called_like_the_device_library_is_refused() {
+    let renamed =
+        "use core::{intrinsics as other, mem as _};\npub fn value() -> u32 { other::wrapping_add(1, 2) }";
+    for source in [INTRINSIC, renamed] {
+        let Some(result) = compile_with_intrinsics("device_std", source) else {
+            return;
+        };
+        let error = result.unwrap_err();
+        assert!(
+            matches!(&error, BuildError::HiddenUnsafe { diagnostics }
+                if diagnostics.contains("the crate `device_std` names") && diagnostics.contains("intrinsics")),
+            "{error}"
+        );
+    }
+    for krate in ["libm", "intrinsic"] {
+        let Some(result) = compile_with_intrinsics(krate, INTRINSIC) else {
+            return;
+        };
+        let error = result.unwrap_err();
+        assert!(matches!(&error, BuildError::UnstableFeature { .. }), "{error}");
+    }
 }
 
 #[test]
