@@ -1,6 +1,7 @@
 //! Builds kernels in a build script, or uses their committed PTX.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,11 +27,8 @@ impl Kernels {
     #[must_use = "return it from the build script's `main`"]
     pub fn build_script(&self) -> ExitCode {
         let mut watched = Vec::new();
-        match self.write(&mut watched) {
-            Ok(_) => {
-                watch(&watched);
-                ExitCode::SUCCESS
-            }
+        match self.write(&mut watched).and_then(|_| watch(&watched)) {
+            Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 // Cargo runs a script that fails again in any case, and shows all that it has
                 // printed. So no files to watch stand beside the error. Lines `cargo::error=` would
@@ -50,14 +48,15 @@ impl Kernels {
     /// build, the function writes no file.
     ///
     /// # Errors
-    /// The errors of [`compile`](Self::compile), and [`BuildError::NoOutDir`]. With a
+    /// The errors of [`compile`](Self::compile), [`BuildError::NoOutDir`], and
+    /// [`Io`](BuildError::Io) also for a path that has the end of a line in it. With a
     /// [committed](Self::committed) file, a missing toolchain is an error only if the file belongs
     /// to other sources ([`Stale`](BuildError::Stale)) or cannot be read, and a source file that
     /// its hash does not cover is an error ([`UncoveredSource`](BuildError::UncoveredSource)).
     pub fn build(&self) -> Result<PathBuf, BuildError> {
         let mut watched = Vec::new();
         let path = self.write(&mut watched);
-        watch(&watched);
+        watch(&watched)?;
         path
     }
 
@@ -113,13 +112,33 @@ impl Kernels {
 }
 
 /// Asks cargo to run the script again when one of these files changes, or [`UPDATE`].
-fn watch(files: &[PathBuf]) {
+///
+/// # Errors
+/// A path has the end of a line in it. Nothing is printed then.
+fn watch(files: &[PathBuf]) -> Result<(), BuildError> {
+    print!("{}", requests(files)?);
+    Ok(())
+}
+
+/// The lines for cargo. Each request is one line, so a path with the end of a line would be another
+/// request, for example a flag of rustc.
+fn requests(files: &[PathBuf]) -> Result<String, BuildError> {
+    let mut lines = String::new();
     for file in files {
-        println!("cargo::rerun-if-changed={}", file.display());
+        let path = file.display().to_string();
+        if path.contains(['\n', '\r']) {
+            let why = "cargo cannot watch a path with the end of a line in it: rename the directory";
+            return Err(BuildError::io(file)(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                why,
+            )));
+        }
+        lines += &format!("cargo::rerun-if-changed={path}\n");
     }
     if !files.is_empty() {
-        println!("cargo::rerun-if-env-changed={UPDATE}");
+        lines += &format!("cargo::rerun-if-env-changed={UPDATE}\n");
     }
+    Ok(lines)
 }
 
 /// The committed text, if it was built from the present sources.
@@ -187,6 +206,23 @@ mod tests {
             matches!(error, BuildError::Stale { .. }),
             "a file without a note: {error}"
         );
+    }
+
+    #[test]
+    fn a_path_is_one_line_for_cargo() {
+        let lines = requests(&["/k/src/lib.rs".into(), "/k/k.ptx".into()]).unwrap();
+        assert_eq!(
+            lines,
+            "cargo::rerun-if-changed=/k/src/lib.rs\ncargo::rerun-if-changed=/k/k.ptx\n\
+             cargo::rerun-if-env-changed=CUDA_RT_UPDATE_PTX\n"
+        );
+        assert_eq!(requests(&[]).unwrap(), "");
+        for end in ["\n", "\r"] {
+            let path = format!("/k{end}cargo::rustc-cfg=more/src/lib.rs");
+            let error = requests(&["/k/k.ptx".into(), path.into()]).unwrap_err();
+            assert!(matches!(error, BuildError::Io { .. }), "{error}");
+            assert!(error.to_string().contains("the end of a line"), "{error}");
+        }
     }
 
     #[test]
