@@ -42,7 +42,8 @@ pub(super) fn check(root: &Path, lists: &Lists) -> Result<(), Box<dyn Error>> {
 }
 
 /// Lists the entries without a reason, and reasons without an entry. A line of `reasons` has the
-/// form `path | reason`, where a `*` at the end of the path matches any text.
+/// form `path | reason`. A `*` at the end of the path matches any text, within one type or trait:
+/// a reason for all functions of a module would be one for later functions too.
 fn unreasoned(entries: &[&Entry], reasons: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let mut patterns: BTreeMap<&str, bool> = BTreeMap::new();
@@ -52,7 +53,17 @@ fn unreasoned(entries: &[&Entry], reasons: &str) -> Vec<String> {
     {
         match line.split_once('|') {
             Some((pattern, reason)) if !reason.trim().is_empty() => {
-                patterns.insert(pattern.trim(), false);
+                let pattern = pattern.trim();
+                if pattern
+                    .strip_suffix('*')
+                    .is_some_and(|start| !is_of_one_type(start))
+                {
+                    problems.push(format!(
+                        "{REASONS}: a `*` stands for the methods of one type or trait (`Type::*`), or for its \
+                         implementations (`Type: C*`): {pattern}"
+                    ));
+                }
+                patterns.insert(pattern, false);
             }
             _ => problems.push(format!(
                 "{REASONS}: a line must have the form `path | reason`: {line}"
@@ -97,6 +108,15 @@ fn unreasoned(entries: &[&Entry], reasons: &str) -> Vec<String> {
     let stale = patterns.iter().filter(|(_, is_used)| !**is_used);
     problems.extend(stale.map(|(pattern, _)| format!("{REASONS}: nothing is called {pattern}")));
     problems
+}
+
+/// Whether all that begins like this belongs to one type or trait. Their names begin with a capital
+/// letter, and names of modules and functions do not.
+fn is_of_one_type(start: &str) -> bool {
+    let implementations = || Some(start.rsplit_once(": ")?.0);
+    let of = start.strip_suffix("::").or_else(implementations);
+    let name = of.and_then(|of| of.rsplit("::").next());
+    name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_uppercase()))
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -212,7 +232,7 @@ mod tests {
             let found = entry("a::take", SAFE, hidden, way);
             assert_eq!(unreasoned(&[&found], "").len(), 1);
             assert_eq!(
-                unreasoned(&[&found], "# Why\na::t* | adds two numbers\n"),
+                unreasoned(&[&found], "# Why\na::take | adds two numbers\n"),
                 [""; 0]
             );
             assert_eq!(
@@ -227,6 +247,42 @@ mod tests {
             entry("a::asked", SAFE, false, Way::Asked),
         ];
         assert_eq!(unreasoned(&fine.iter().collect::<Vec<_>>(), ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_star_stands_for_one_type_or_trait() {
+        let functions = ["a::Token::take", "a::token::take", "a::Tokens::take"];
+        let functions = functions.map(|path| entry(path, SAFE, true, Way::Path));
+        for (at, pattern) in [(0, "a::Token::*"), (2, "a::Tokens::*")] {
+            let reasons = format!("{pattern} | adds\n");
+            assert_eq!(unreasoned(&[&functions[at]], &reasons), [""; 0]);
+            assert_eq!(unreasoned(&functions.each_ref(), &reasons).len(), 2, "{pattern}");
+        }
+        let all = functions.each_ref();
+        for pattern in [
+            "a::token::*",
+            "a::Token*",
+            "a::*",
+            "a::Token::t*",
+            "*",
+            "a::token::t*",
+        ] {
+            let problems = unreasoned(&all, &format!("{pattern} | adds\n"));
+            assert!(
+                problems[0].contains("methods of one type"),
+                "{pattern}: {problems:?}"
+            );
+        }
+        let found = entry(
+            "a::Token: Clone",
+            Kind::Implementation {
+                of: "Clone".to_owned(),
+            },
+            true,
+            Way::Path,
+        );
+        assert_eq!(unreasoned(&[&found], "a::Token: C* | a number\n"), [""; 0]);
+        assert!(unreasoned(&[&found], "a::T* | a number\n")[0].contains("methods of one type"));
     }
 
     #[test]
