@@ -137,8 +137,10 @@ fn crates(graph: &str) -> Result<Vec<String>, BuildError> {
     if graph["version"] != 1 {
         return Err(unknown("another version"));
     }
+    let roots = graph["roots"].as_array().ok_or_else(|| unknown("no roots"))?;
     let mut crates = Vec::new();
-    for unit in graph["units"].as_array().ok_or_else(|| unknown("no units"))? {
+    let units = graph["units"].as_array().ok_or_else(|| unknown("no units"))?;
+    for (at, unit) in units.iter().enumerate() {
         let name = unit["target"]["name"]
             .as_str()
             .ok_or_else(|| unknown("no name"))?;
@@ -158,7 +160,8 @@ fn crates(graph: &str) -> Result<Vec<String>, BuildError> {
                 flags: flags.to_string(),
             });
         }
-        refuse_kinds(&name, &unit["target"]["crate_types"])?;
+        let is_root = roots.iter().any(|root| *root == at);
+        refuse_kinds(&name, &unit["target"]["crate_types"], is_root)?;
         crates.push(name);
     }
     Ok(crates)
@@ -166,13 +169,15 @@ fn crates(graph: &str) -> Result<Vec<String>, BuildError> {
 
 /// Refuses a crate that cargo compiles as a dynamic or static library beside the Rust library: its
 /// files have no hash in their names. Two such crates of one name overwrite each other's files, and
-/// cargo takes the one for the other. The kernels' own crate is a `cdylib` alone.
-fn refuse_kinds(krate: &str, kinds: &Value) -> Result<(), BuildError> {
+/// cargo takes the one for the other. The kernels' own crate, the root of the graph, is a `cdylib`
+/// alone; no other is one.
+fn refuse_kinds(krate: &str, kinds: &Value, is_root: bool) -> Result<(), BuildError> {
     let kinds = kinds
         .as_array()
         .ok_or_else(|| unknown(&format!("no kinds of `{krate}`")))?;
     let is_library = |kind: &Value| kind == "lib" || kind == "rlib";
-    if !kinds.is_empty() && (kinds.iter().all(is_library) || kinds.iter().all(|kind| kind == "cdylib")) {
+    let is_own = is_root && kinds.iter().all(|kind| kind == "cdylib");
+    if !kinds.is_empty() && (kinds.iter().all(is_library) || is_own) {
         return Ok(());
     }
     Err(BuildError::LibraryKinds {
@@ -185,7 +190,7 @@ fn refuse_kinds(krate: &str, kinds: &Value) -> Result<(), BuildError> {
 mod tests {
     use super::*;
 
-    const GRAPH: &str = r#"{"version":1,"units":[
+    const GRAPH: &str = r#"{"version":1,"roots":[3],"units":[
         {"target":{"name":"syn"},"profile":{},"platform":null,"mode":"build"},
         {"target":{"name":"core","crate_types":["lib"]},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"build","is_std":true},
         {"target":{"name":"build-script-build"},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"run-custom-build"},
@@ -254,5 +259,15 @@ mod tests {
             let error = crates(&GRAPH.replace(from, to)).unwrap_err();
             assert!(matches!(error, BuildError::FlagsUnknown { .. }), "{error}");
         }
+    }
+
+    /// Its files would have the names of those of the kernels' own crate.
+    #[test]
+    fn a_dependency_that_is_a_cdylib_is_refused() {
+        let error = crates(&GRAPH.replace("[3]", "[1]")).unwrap_err();
+        assert!(
+            matches!(&error, BuildError::LibraryKinds { krate, .. } if krate == "a_b"),
+            "{error}"
+        );
     }
 }

@@ -40,18 +40,19 @@ const DOT: &str = "_$_";
 fn renumber_all(ptx: &str) -> String {
     let mut numbers = HashMap::new();
     let mut out = String::with_capacity(ptx.len());
-    let mut rest = ptx;
-    while let Some(start) = rest.find("_R") {
-        let (before, symbol) = rest.split_at(start);
-        out.push_str(before);
+    let mut done = 0;
+    while let Some(start) = ptx[done..].find("_R") {
+        // Also what was taken before: `_R_R` is no start of a symbol, but the end of a name.
+        let (before, symbol) = ptx.split_at(done + start);
+        out.push_str(&before[done..]);
         let continues =
             before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_') && !before.ends_with(DOT);
         let length = symbol.find(|c: char| !is_in_name(c)).unwrap_or(symbol.len());
-        let (symbol, after) = symbol.split_at(if continues { 2 } else { length });
+        let symbol = &symbol[..if continues { 2 } else { length }];
         renumber(symbol, &mut numbers, &mut out);
-        rest = after;
+        done = before.len() + symbol.len();
     }
-    out.push_str(rest);
+    out.push_str(&ptx[done..]);
     out
 }
 
@@ -176,6 +177,8 @@ mod tests {
             "_R",
             "_RCs",
             "x_RNvCsabcdefghijk_4mine",
+            "x_R_RNvCsabcdefghijk_9y__a914835160b8b235",
+            ".entry R_RNvCsabcdefghijk_9y; __cuda_rt_layout_R_RNvCsabcdefghijk_9y",
             ".entry scale__0123456789abcdef(",
             "_RNvNtCs_4core",
         ] {

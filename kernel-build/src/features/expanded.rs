@@ -14,15 +14,17 @@
 //!
 //! A second search is for crates that may enable `core_intrinsics`: they name known ones only.
 
-/// Attributes that choose a symbol, its section or its linkage; and the attribute of a crate that
-/// takes no part in the optimisation of the whole program. The module that is proved has nothing of
-/// such a crate. So no linker compares its symbols with those of the other crates: a table of one
-/// crate took the place of another crate's table.
-const ATTRIBUTES: [&str; 6] = [
+/// Attributes that choose a symbol, its section or its linkage; and those by which a crate takes no
+/// part in the optimisation of the whole program (`no_builtins` of the crate itself, `no_link` of
+/// an `extern crate`). The module that is proved has nothing of such a crate. So no linker compares
+/// its symbols with those of the other crates: a table of one crate took the place of another
+/// crate's table.
+const ATTRIBUTES: [&str; 7] = [
     "export_name",
     "link_section",
     "linkage",
     "no_builtins",
+    "no_link",
     "no_mangle",
     "rustc_std_internal_symbol",
 ];
@@ -111,6 +113,8 @@ mod tests {
             "/// of two lines */ #[no_mangle]",
             "#[r#no_mangle]",
             "#![no_builtins]",
+            "#[no_link]",
+            "#[macro_use] #[no_link] extern crate dl;",
             "#[linkage = \"weak\"]",
             "extern \"C\" {",
             "extern {",

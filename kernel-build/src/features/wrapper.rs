@@ -50,6 +50,9 @@ fn main() {
     if arguments.iter().any(is_file) {
         refuse("rustc would read arguments from a file, because a build script asks for it, or because they are too long");
     }
+    if arguments.iter().any(has_another_form) {
+        refuse("cargo named the target in a form that is not known");
+    }
     if !is_for_gpu(&arguments) || is_question(&arguments) || is_of_library(&arguments) {
         compile(&rustc, &arguments);
         return;
@@ -141,6 +144,14 @@ fn refuse_hidden_unsafe(rustc: &OsStr, arguments: &[OsString]) {
     {
         refuse(&format!("the crate `{krate}` names, with its macros expanded, an intrinsic that is not known: {line}"));
     }
+}
+
+/// Whether cargo names the target, or what is linked, in a form that the functions below do not
+/// know, as `--target=NAME` and `-lNAME` would be. A crate of such a form would not be searched.
+fn has_another_form(argument: &OsString) -> bool {
+    let bytes = argument.as_encoded_bytes();
+    bytes.starts_with(b"--target=")
+        || bytes.len() > 2 && (bytes.starts_with(b"-l") || bytes.starts_with(b"-L"))
 }
 
 fn is_for_gpu(arguments: &[OsString]) -> bool {

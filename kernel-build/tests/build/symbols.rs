@@ -156,6 +156,24 @@ fn a_crate_that_no_linker_compares_is_refused() {
     }
 }
 
+/// `no_link` leaves a crate out of the linking, although paths lead into it.
+#[test]
+fn a_crate_that_is_not_linked_is_refused() {
+    let package = package(
+        "kernels-beside-no-link",
+        "#[no_link] extern crate unlinked;\nconst ONE: u32 = unlinked::ONE;",
+    );
+    let library = Library {
+        name: "unlinked",
+        package: "unlinked-crate",
+        edition: 2024,
+        source: "pub const ONE: u32 = 1;",
+        dependencies: "",
+    };
+    add(package.path(), &library, true);
+    assert_refused(compile(package.path()), "kernels_beside_no_link", "no_link");
+}
+
 /// An entry by hand, which has the same name wherever it stands.
 const ENTRY: &str = "
 const CHECKED: () = ();
