@@ -136,6 +136,8 @@ mod ready;
 mod report;
 mod ring;
 mod run;
+mod source_workers;
+mod sources;
 mod stages;
 
 pub use build::{Pipeline, Stages};
