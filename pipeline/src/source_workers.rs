@@ -11,7 +11,6 @@
 //! item become free in the end.
 
 use std::collections::VecDeque;
-use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::error::{BoxError, Cause};
@@ -172,11 +171,10 @@ impl<I, R: Bundle> Place<'_, I, R> {
             // The channel has room for every slot, so this does not wait.
             let refused = outgoing.outbox.send(arrival);
             if refused.is_err() {
-                // The next stage has ended. Another worker may wait for a slot of these items.
+                // The next stage has ended. Items have destructors of their own: none runs under
+                // the lock.
                 outgoing.failed = outgoing.next;
-                let rest = mem::take(&mut outgoing.waiting);
                 drop(outgoing);
-                drop(rest);
                 return false;
             }
         }
@@ -191,15 +189,6 @@ impl<I, R: Bundle> Drop for Place<'_, I, R> {
         }
         let mut outgoing = lock(self.outgoing);
         outgoing.failed = outgoing.failed.min(self.index);
-        // Later items will never be sent. Another worker may wait for one of their slots.
-        let earlier = (self.index - outgoing.next) as usize;
-        let later = match outgoing.waiting.len() {
-            len if len > earlier => outgoing.waiting.split_off(earlier),
-            _ => VecDeque::new(),
-        };
-        // Items have destructors of their own: none runs under the lock.
-        drop(outgoing);
-        drop(later);
     }
 }
 
@@ -215,8 +204,9 @@ where
         fill: impl Fn(&mut I, &mut [T]) -> Result<usize, BoxError>,
     ) -> Result<(), Failed> {
         while let Some(taken) = self.take(context)? {
-            // The place is bound last, so it is dropped first: after a failure, no worker gets the
-            // slot before the failure is known.
+            // The place is bound last, so it is dropped first: after a failure, the slot returns when
+            // the failure is known. All other slots may wait with later items, which are not sent
+            // any more. Each worker that takes this slot then ends, and returns it for the next.
             let Taken {
                 mut slot,
                 mut item,

@@ -183,24 +183,43 @@ fn the_earlier_of_two_failed_workers_is_returned() {
     });
 }
 
+/// An item whose destructor takes long.
+struct Slow(u32);
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        if self.0 == 0 {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
 #[test]
-fn a_later_item_behind_a_failed_one_is_given_up_with_its_slot() {
+fn workers_that_wait_for_a_slot_end_when_the_item_before_fails() {
     ends(|| {
         for_each_device(|gpu| {
-            let later = AtomicU64::new(0);
-            // Both later items are filled, and wait for the first with all other slots.
-            let fill_it = |item| {
-                if item == 0 {
-                    until(|| later.load(Ordering::SeqCst) >= 2);
-                    return Err(Error::SlotEmpty);
-                }
-                later.fetch_add(1, Ordering::SeqCst);
-                Ok(())
-            };
-            let (outcome, delivered) = read_by(gpu, (3, 3), |item| Ok(Some(item)), fill_it);
-            let error = outcome.unwrap_err();
-            assert_eq!((error.item, error.finished), (Some(0), 0), "{error}");
-            assert!(delivered.is_empty());
+            for panics in [false, true] {
+                let later = AtomicU64::new(0);
+                let error = Pipeline::new(gpu, 3)
+                    .source_ordered(3, 4, (0..).map(Slow), |item, _: &mut [u8]| {
+                        if item.0 > 0 {
+                            later.fetch_add(1, Ordering::SeqCst);
+                            return Ok(4);
+                        }
+                        // Both later items are filled, and wait for this one with all other slots.
+                        until(|| later.load(Ordering::SeqCst) >= 2);
+                        if panics {
+                            std::panic::panic_any("in the closure");
+                        }
+                        Err("a bad sector".into())
+                    })
+                    .upload::<Upload<_>>()
+                    .consume::<Compute<_>>(|_, _, _| Ok(()))
+                    .run()
+                    .unwrap_err();
+                assert_eq!((error.item, error.finished), (Some(0), 0), "{error}");
+                assert_eq!(later.into_inner(), 2, "no further item was taken");
+            }
         });
     });
 }
