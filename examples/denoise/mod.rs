@@ -2,8 +2,8 @@
 //!
 //! Start with [`pipeline`]. The luma plane goes through a bilateral filter on the GPU; chroma and
 //! all text of the stream stay unchanged. The output is the same for any number of buffers and
-//! threads, and any timing. `--compare` compares it with [`serial`], which does the same work on one
-//! stream, and `--compare-copy` compares the time with a [`copy`] of the input without a GPU.
+//! threads, and any timing. `--compare` compares it with [`serial`], which does the same work on
+//! one stream. `--compare-copy` compares the time with a [`copy`] of the input without a GPU.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};

@@ -47,7 +47,8 @@ impl Output {
         Ok(Self(BufWriter::with_capacity(BUFFER_BYTES, sink)))
     }
 
-    /// The file, to be written at offsets by several threads, and not through [`Write`]; `None` if the output has no offsets, like a pipe.
+    /// The file, to be written at offsets by several threads, and not through [`Write`]; `None` if
+    /// the output has no offsets, like a pipe.
     pub fn file(&self) -> Option<&File> {
         match self.0.get_ref() {
             Sink::Beside { part, .. } => Some(part.as_file()),

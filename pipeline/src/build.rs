@@ -256,8 +256,13 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     }
 
     /// Like [`sink`](Self::sink), on several threads: items come in any order
-    /// ([`sink_ordered`](Self::sink_ordered) restores the order). To keep all workers busy, give
-    /// the pipeline at least `workers` buffers.
+    /// ([`sink_ordered`](Self::sink_ordered) restores the order). Example: write frames to a file
+    /// at their offsets, with `pwrite`, as [`source_ordered`](Pipeline::source_ordered) shows. To
+    /// keep all workers busy, give the pipeline at least `workers` buffers.
+    ///
+    /// # Hazards prevented
+    /// [H17](cuda_rt_runtime::hazards#h17), [H19](cuda_rt_runtime::hazards#h19): a slot belongs to
+    /// one worker, and its memory is filled again only after `body` has returned.
     ///
     /// # Panics
     /// If `workers` is 0.

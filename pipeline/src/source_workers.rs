@@ -2,8 +2,9 @@
 //! in order.
 //!
 //! ```text
-//!   Feed (one worker at a time)          a worker of its own          InOrder (a lock for moments)
-//!   slot + index + item from `next` ──▶ wait for upload, `fill` ──▶ kept until the earlier are sent
+//!   Feed, one worker at a time            each worker              Outgoing, a lock for moments
+//!   slot + index + item from `next` ──▶ waits for the last ──▶ keeps the item until all earlier
+//!                                       upload, and fills       items are sent
 //! ```
 //!
 //! A worker takes a slot before an index, so each index that was given out has a slot. The worker
@@ -204,9 +205,10 @@ where
         fill: impl Fn(&mut I, &mut [T]) -> Result<usize, BoxError>,
     ) -> Result<(), Failed> {
         while let Some(taken) = self.take(context)? {
-            // The place is bound last, so it is dropped first: after a failure, the slot returns when
-            // the failure is known. All other slots may wait with later items, which are not sent
-            // any more. Each worker that takes this slot then ends, and returns it for the next.
+            // The place is bound last, so it is dropped first: after a failure, the slot returns
+            // when the failure is known. All other slots may wait with later items, which are not
+            // sent any more. Each worker that takes this slot then ends, and returns it for the
+            // next.
             let Taken {
                 mut slot,
                 mut item,
