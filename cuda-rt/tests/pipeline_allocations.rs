@@ -42,11 +42,15 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Counts the allocations from item 500 to item 2500.
-fn of_two_thousand_items<D: Live>(gpu: &Device<D>) -> u64 {
+/// Counts the allocations from item 500 to item 2500, with one thread at the source or several.
+fn of_two_thousand_items<D: Live>(gpu: &Device<D>, workers: usize) -> u64 {
     let mut at = (0, 0);
-    Pipeline::new(gpu, 3)
-        .source(64, 0..3000_u32, |_, pinned: &mut [u32]| Ok(pinned.len()))
+    let pipeline = Pipeline::new(gpu, 3);
+    let source = match workers {
+        1 => pipeline.source(64, 0..3000_u32, |_, pinned: &mut [u32]| Ok(pinned.len())),
+        _ => pipeline.source_ordered(workers, 64, 0..3000, |_, pinned| Ok(pinned.len())),
+    };
+    source
         .upload::<Upload<D>>()
         .stage::<Compute<D>>(|stream, _, input, output| stream.copy(input, output))
         .download::<Download<D>>()
@@ -69,10 +73,15 @@ fn a_pipeline_allocates_nothing_for_an_item() {
     // In this order no operation waits in a queue of the simulated device. A queue allocates memory
     // itself, and a checker does too.
     let config = SimConfig::new().order(Order::Eager).check(Check::Off);
-    let simulated = Device::simulated(config, |gpu| of_two_thousand_items(&gpu)).unwrap();
+    let of_both = |each: &dyn Fn(usize) -> u64| each(1).max(each(3));
+    let simulated = Device::simulated(config, |gpu| {
+        of_both(&|workers| of_two_thousand_items(&gpu, workers))
+    })
+    .unwrap();
     eprintln!("{simulated} allocations on the simulated device");
     assert!(simulated < 50, "{simulated} allocations for 2000 items");
-    let on_gpus = Device::for_each_gpu(|gpu| of_two_thousand_items(&gpu)).unwrap();
+    let on_gpus =
+        Device::for_each_gpu(|gpu| of_both(&|workers| of_two_thousand_items(&gpu, workers))).unwrap();
     for allocations in &on_gpus {
         assert!(*allocations < 50, "{allocations} allocations for 2000 items");
     }

@@ -1,7 +1,9 @@
 //! The command line of the example.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::thread;
 
 use clap::Parser;
 
@@ -38,9 +40,15 @@ pub struct Args {
     #[arg(long, default_value_t = 36.0, value_name = "STEPS", value_parser = deviation)]
     pub sigma_range: f32,
 
-    /// Buffers on each side of each copy: 1 leaves little to overlap, 2 is double buffering.
-    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
-    pub buffers: usize,
+    /// Buffers on each side of each copy: 1 leaves little to overlap, 2 is double buffering. Each
+    /// thread that reads or writes needs one [default: 2, or one more than threads].
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
+    pub buffers: Option<usize>,
+
+    /// Threads that read the file, and as many that write the output. A pipe is read or written by
+    /// one thread [default: a quarter of the cores, 1 to 8; on the simulated device 1].
+    #[arg(long, value_name = "N", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=63))]
+    pub threads: Option<usize>,
 
     /// Device to compute on.
     #[arg(long, value_enum, default_value_t = DeviceChoice::Auto)]
@@ -50,9 +58,14 @@ pub struct Args {
     #[arg(long)]
     pub compare: bool,
 
+    /// Also copy the input file to the output's directory, with as many threads as read and write,
+    /// before and after the run, and compare the run with the faster copy. No copy stays.
+    #[arg(long)]
+    pub compare_copy: bool,
+
     /// Directory for two pictures: a frame before and after, and the timeline of the first 24
-    /// frames. Without this option they are written too, except with `--compare`, `--json`,
-    /// `--quiet` and `-o -` [default: denoise-out].
+    /// frames. Without this option they are written too, except with `--compare`,
+    /// `--compare-copy`, `--json`, `--quiet` and `-o -` [default: denoise-out].
     #[arg(long, value_name = "DIR")]
     pub pictures: Option<PathBuf>,
 
@@ -105,6 +118,19 @@ impl Args {
         }
     }
 
+    /// Number of threads that read a file, and that write a file.
+    pub fn threads(&self, simulated: bool) -> usize {
+        // Kernels of the simulated device run on the same cores, and its modelled times repeat
+        // from run to run only with one thread.
+        let of_device = || if simulated { 1 } else { threads_of(cores()) };
+        self.threads.unwrap_or_else(of_device)
+    }
+
+    /// Number of buffers at each boundary between two stages.
+    pub fn buffers(&self, simulated: bool) -> usize {
+        self.buffers.unwrap_or_else(|| self.threads(simulated) + 1)
+    }
+
     /// The input's name, for messages.
     pub fn input_name(&self) -> String {
         match self.input.as_deref() {
@@ -125,7 +151,7 @@ impl Args {
 
     /// Where pictures are wanted, and whether somebody asked for them.
     pub fn pictures(&self) -> Option<WantedPictures<'_>> {
-        let measures = self.compare || self.json || self.quiet || self.writes_stdout();
+        let measures = self.compare || self.compare_copy || self.json || self.quiet || self.writes_stdout();
         let directory = match &self.pictures {
             Some(directory) => directory,
             None if self.no_pictures || measures => return None,
@@ -159,6 +185,10 @@ impl Args {
     pub fn check(&self) -> Result<(), &'static str> {
         if self.compare && self.input.as_deref().is_some_and(|path| !path.is_file()) {
             return Err("--compare reads the input twice, so it needs a file");
+        }
+        let is_file = |path: &Path| path.is_file();
+        if self.compare_copy && (!self.input.as_deref().is_some_and(is_file) || self.output.is_none()) {
+            return Err("--compare-copy copies a file, so it needs a file and `-o`");
         }
         if self
             .timeline
@@ -211,6 +241,16 @@ impl FromStr for Size {
     }
 }
 
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// The default number of threads on a machine with this many cores. A quarter reads and a quarter
+/// writes; the pipeline's other threads and the rest of the machine have the other half.
+fn threads_of(cores: usize) -> usize {
+    (cores / 4).clamp(1, 8)
+}
+
 fn deviation(text: &str) -> Result<f32, &'static str> {
     match text.parse::<f32>() {
         Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
@@ -240,6 +280,8 @@ mod tests {
             ["--radius", "17"],
             ["--buffers", "0"],
             ["--buffers", "65"],
+            ["--threads", "0"],
+            ["--threads", "64"],
             ["--size", "640"],
             ["--size", "0x4"],
             ["--size", "4x-4"],
@@ -251,6 +293,31 @@ mod tests {
         ] {
             assert!(parse(&words).is_err(), "{words:?}");
         }
+    }
+
+    #[test]
+    fn threads_follow_the_cores_and_buffers_follow_the_threads() {
+        assert_eq!(
+            [1, 2, 4, 7, 8, 16, 32, 256].map(threads_of),
+            [1, 1, 1, 1, 2, 4, 8, 8]
+        );
+        let both = |words: &[&str], simulated| {
+            let args = parse(words).unwrap();
+            (args.threads(simulated), args.buffers(simulated))
+        };
+        assert_eq!(both(&[], true), (1, 2));
+        let threads = threads_of(cores());
+        assert_eq!(both(&[], false), (threads, threads + 1));
+        assert_eq!(both(&["--threads", "4"], true), (4, 5));
+        assert_eq!(both(&["--threads", "4", "--buffers", "2"], false), (4, 2));
+    }
+
+    #[test]
+    fn a_copy_needs_two_files() {
+        let refused = |words: &[&str]| parse(words).unwrap().check().is_err();
+        assert!(refused(&["--compare-copy"]));
+        assert!(refused(&["--compare-copy", "-o", "out.y4m"]));
+        assert!(refused(&["-", "--compare-copy", "-o", "out.y4m"]));
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Observer for BeforeAfter {
         });
     }
 
-    fn written(&self, index: u64, luma: &[u8]) {
+    fn written(&self, index: u64, luma: &[u8], _frames: u64) {
         if index != 0 && index != self.wanted {
             return;
         }
@@ -155,7 +155,7 @@ mod tests {
         let both = BeforeAfter::new(&header, 1);
         for index in 0..3 {
             both.read(index, &[10 * (index as u8 + 1); 80], &[]);
-            both.written(index, &[100 * (index as u8 + 1).min(2); 80]);
+            both.written(index, &[100 * (index as u8 + 1).min(2); 80], index + 1);
         }
         let mut picture = Vec::new();
         assert_eq!(both.write_png(&mut picture).unwrap(), Some(1));
@@ -175,7 +175,7 @@ mod tests {
         assert!(picture.is_empty());
         both.read(0, &[10], &[128, 128]);
         assert_eq!(both.write_png(&mut picture).unwrap(), None, "not written yet");
-        both.written(0, &[60]);
+        both.written(0, &[60], 1);
         // Frame 7 was read, but the run ended before it was written.
         both.read(7, &[11], &[128, 128]);
         assert_eq!(both.write_png(&mut picture).unwrap(), Some(0));

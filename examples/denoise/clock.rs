@@ -102,6 +102,7 @@ impl DeviceClock {
         let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
         let mut pass = self.pass;
         pass.wall_ms = ms(wall);
+        (pass.readers, pass.writers) = (1, 1);
         (pass.parts.read, pass.parts.write) = (ms(reading), ms(writing));
         pass
     }

@@ -57,8 +57,9 @@ struct State {
 }
 
 impl Observer for Live {
-    fn written(&self, index: u64, _luma: &[u8]) {
-        self.state().written = index + 1;
+    fn written(&self, _index: u64, _luma: &[u8], frames: u64) {
+        let mut state = self.state();
+        state.written = state.written.max(frames);
     }
 
     fn worked(&self, worked: Worked) {

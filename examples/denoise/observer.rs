@@ -13,17 +13,19 @@ pub trait Observer: Sync {
     /// Frame `index` was read.
     fn read(&self, _index: u64, _luma: &[u8], _chroma: &[u8]) {}
 
-    /// Frame `index` was denoised and written.
-    fn written(&self, _index: u64, _luma: &[u8]) {}
+    /// Frame `index` was denoised and written, as the `frames`th: if several threads write, frames
+    /// come in any order.
+    fn written(&self, _index: u64, _luma: &[u8], _frames: u64) {}
 
     /// A stage is done with a frame, and its time is known.
     fn worked(&self, _worked: Worked) {}
 }
 
-/// Is told of the number of frames written.
+/// Is told of the number of frames written. If several threads write, an earlier number may come
+/// after a later one.
 impl<F: Fn(u64) + Sync + ?Sized> Observer for F {
-    fn written(&self, index: u64, _luma: &[u8]) {
-        self(index + 1);
+    fn written(&self, _index: u64, _luma: &[u8], frames: u64) {
+        self(frames);
     }
 }
 
@@ -36,8 +38,8 @@ impl Observer for All<'_> {
         self.0.iter().for_each(|each| each.read(index, luma, chroma));
     }
 
-    fn written(&self, index: u64, luma: &[u8]) {
-        self.0.iter().for_each(|each| each.written(index, luma));
+    fn written(&self, index: u64, luma: &[u8], frames: u64) {
+        self.0.iter().for_each(|each| each.written(index, luma, frames));
     }
 
     fn worked(&self, worked: Worked) {

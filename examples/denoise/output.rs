@@ -47,6 +47,23 @@ impl Output {
         Ok(Self(BufWriter::with_capacity(BUFFER_BYTES, sink)))
     }
 
+    /// The file, to be written at offsets by several threads, and not through [`Write`]; `None` if
+    /// the output has no offsets, like a pipe.
+    pub fn file(&self) -> Option<&File> {
+        match self.0.get_ref() {
+            Sink::Beside { part, .. } => Some(part.as_file()),
+            Sink::InPlace(_) | Sink::Stdout(_) | Sink::Nowhere => None,
+        }
+    }
+
+    /// The directory of the file; `None` if the output is no file.
+    pub fn directory(&self) -> Option<&Path> {
+        match self.0.get_ref() {
+            Sink::Beside { part, .. } => part.path().parent(),
+            Sink::InPlace(_) | Sink::Stdout(_) | Sink::Nowhere => None,
+        }
+    }
+
     /// Makes the complete file appear under its name.
     ///
     /// # Errors

@@ -4,11 +4,13 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::copy::CopyFigures;
 use super::failure::Stage;
 use super::filter::Filter;
 use super::pictures::Pictures;
 
-/// Time in each stage, summed over all frames, in milliseconds.
+/// Time in each stage, summed over all frames, in milliseconds. If several threads read or write,
+/// their time is the mean of the threads: the least in which they could have done their work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Parts {
     /// Reading.
@@ -75,6 +77,12 @@ pub struct Pass {
     /// Time from the first stage's start on the first frame to the last stage's end on the last
     /// frame.
     pub wall_ms: f64,
+    /// Number of threads that read.
+    pub readers: usize,
+    /// Number of threads that write.
+    pub writers: usize,
+    /// Time of the pass by the real clock, also on a simulated device.
+    pub elapsed_ms: f64,
     /// Time of each stage.
     pub parts: Parts,
 }
@@ -83,6 +91,8 @@ pub struct Pass {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figures {
     frames: u64,
+    readers: usize,
+    writers: usize,
     wall_ms: f64,
     parts_ms: Parts,
     frames_per_second: Option<f64>,
@@ -100,6 +110,8 @@ impl Figures {
         let copied_bytes = 2.0 * luma_bytes as f64 * pass.frames as f64;
         Self {
             frames: pass.frames,
+            readers: pass.readers,
+            writers: pass.writers,
             wall_ms: pass.wall_ms,
             parts_ms: pass.parts,
             frames_per_second: ratio(pass.frames as f64, seconds),
@@ -176,6 +188,8 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     comparison: Option<Comparison>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    copy: Option<CopyFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pictures: Option<Pictures>,
     #[serde(skip)]
     chart: Option<String>,
@@ -201,6 +215,7 @@ impl Report {
             overlapped: Figures::new(overlapped, luma_bytes),
             subject,
             comparison,
+            copy: None,
             pictures: None,
             chart: None,
         }
@@ -209,6 +224,11 @@ impl Report {
     /// Adds a chart of the overlapped pass, for readers.
     pub fn with_chart(self, chart: Option<String>) -> Self {
         Self { chart, ..self }
+    }
+
+    /// Adds the comparison with a copy of the input.
+    pub fn with_copy(self, copy: Option<CopyFigures>) -> Self {
+        Self { copy, ..self }
     }
 
     /// Adds the pictures that were written.
@@ -247,13 +267,20 @@ impl fmt::Display for Report {
                  writes 4.2 GB/s\n"
             }
         })?;
-        writeln!(f, "\noverlapped on three streams, {buffers} buffers a ring")?;
+        write!(f, "\noverlapped on three streams, {buffers} buffers a ring")?;
+        match (self.overlapped.readers, self.overlapped.writers) {
+            (0..=1, 0..=1) => writeln!(f)?,
+            (readers, writers) => writeln!(f, ", threads: {readers} read, {writers} write")?,
+        }
         write!(f, "{}", self.overlapped)?;
         if let Some(chart) = &self.chart {
             write!(f, "\n{chart}")?;
         }
         if let Some(comparison) = &self.comparison {
             write!(f, "{comparison}")?;
+        }
+        if let Some(copy) = &self.copy {
+            write!(f, "{copy}")?;
         }
         if let Some(pictures) = &self.pictures {
             write!(f, "\n{pictures}")?;
@@ -339,7 +366,10 @@ mod tests {
         };
         Pass {
             frames: 100,
+            readers: 1,
+            writers: 1,
             wall_ms,
+            elapsed_ms: wall_ms,
             parts,
         }
     }

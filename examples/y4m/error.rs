@@ -1,4 +1,4 @@
-//! Errors of YUV4MPEG2 streams, with their place.
+//! Errors of reading and writing YUV4MPEG2 streams, with their place.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::{MAX_FRAME_BYTES, MAX_LINE_BYTES};
 
-/// The reason why a stream can't be read, and the place in the stream.
+/// The reason why a stream can't be read or written, and the place in the stream.
 #[derive(Debug, Error)]
 pub struct Error {
     /// The frame, counted from 0; `None` in the stream's own header.
@@ -72,9 +72,18 @@ pub enum Problem {
     /// The samples are not eight-bit planes.
     #[error("chroma format {0} is not supported: only 8-bit mono, 411, 420, 422 and 444 are")]
     Unsupported(Quoted),
+    /// The file became shorter since it was opened.
+    #[error("the file ends here, but had {len} bytes when it was opened: somebody shortened it")]
+    Shrunk {
+        /// Number of bytes of the file when it was opened.
+        len: u64,
+    },
     /// The source failed.
     #[error("{0}")]
     Read(#[source] io::Error),
+    /// The output failed.
+    #[error("{0}")]
+    Write(#[source] io::Error),
 }
 
 /// The first bytes of a file for a message: short, and escaped.

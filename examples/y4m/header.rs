@@ -137,6 +137,15 @@ impl Header {
         self.checked_frame_bytes().expect("checked when parsed")
     }
 
+    /// Checks the lengths of a caller's planes.
+    ///
+    /// # Panics
+    /// If the planes do not have this header's sizes.
+    pub(super) fn check_planes(&self, luma: &[u8], chroma: &[u8]) {
+        assert_eq!(luma.len(), self.luma_bytes(), "bytes of a luma plane");
+        assert_eq!(chroma.len(), self.chroma_bytes(), "bytes of the chroma planes");
+    }
+
     fn checked_frame_bytes(&self) -> Option<usize> {
         let (width, height) = (
             usize::try_from(self.width).ok()?,

@@ -7,14 +7,17 @@
 //!
 //! The example has its own parser for three reasons. The `y4m` crate (0.8) takes a truncated frame
 //! for the end of the stream. It gives no byte offsets. It reads into a buffer of its own, while
-//! this parser reads straight into page-locked memory.
+//! this parser reads straight into page-locked memory, also by several threads at once.
 
+pub(crate) mod at_offset;
 mod error;
+mod file;
 mod header;
 mod reader;
 mod writer;
 
 pub use error::{Error, Problem};
+pub use file::{FileReader, FileWriter, Place, Places};
 pub use header::{Chroma, Header};
 pub use reader::{FrameLine, Reader};
 pub use writer::Writer;

@@ -81,12 +81,7 @@ impl<R: Read> Reader<R> {
         luma: &mut [u8],
         chroma: &mut [u8],
     ) -> Result<bool, Error> {
-        assert_eq!(luma.len(), self.header.luma_bytes(), "bytes of a luma plane");
-        assert_eq!(
-            chroma.len(),
-            self.header.chroma_bytes(),
-            "bytes of the chroma planes"
-        );
+        self.header.check_planes(luma, chroma);
         let started = self.read_parts(&mut line.0, luma, chroma);
         let started = started.map_err(|problem| Error {
             frame: Some(self.frame),
@@ -103,13 +98,8 @@ impl<R: Read> Reader<R> {
         luma: &mut [u8],
         chroma: &mut [u8],
     ) -> Result<bool, Problem> {
-        let start = self.offset;
-        if !read_line(&mut self.source, FRAME, line, &mut self.offset)? {
+        if !read_frame_line(&mut self.source, line, &mut self.offset)? {
             return Ok(false);
-        }
-        if !matches!(line.strip_prefix(FRAME), Some([] | [b' ', ..])) {
-            self.offset = start;
-            return Err(Problem::NotAFrame(Quoted::new(line)));
         }
         let expected = luma.len() + chroma.len();
         let mut read = 0;
@@ -143,6 +133,23 @@ fn read_header(source: &mut impl Read, offset: &mut u64) -> Result<Header, Probl
             *offset = 0;
         }
     })
+}
+
+/// Reads the line before a frame's planes. Returns `false` at the end of the source.
+pub(super) fn read_frame_line(
+    source: &mut impl Read,
+    line: &mut Vec<u8>,
+    offset: &mut u64,
+) -> Result<bool, Problem> {
+    let start = *offset;
+    if !read_line(source, FRAME, line, offset)? {
+        return Ok(false);
+    }
+    if !matches!(line.strip_prefix(FRAME), Some([] | [b' ', ..])) {
+        *offset = start;
+        return Err(Problem::NotAFrame(Quoted::new(line)));
+    }
+    Ok(true)
 }
 
 /// Reads up to the end of a line, and leaves out the newline. Returns `false` at the end of the

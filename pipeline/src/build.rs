@@ -75,102 +75,7 @@ impl<D: Live> Pipeline<D> {
         Self { timed: false, ..self }
     }
 
-    /// Begins on the host: `fill` writes an item into pinned memory of `capacity` elements, and
-    /// returns how many elements it has written. Items may differ in length. The item itself
-    /// travels with the data to all stages.
-    ///
-    /// The iterator and `fill` run on a thread of their own. The memory given to `fill` holds the
-    /// data of an earlier item.
-    ///
-    /// # Hazards prevented
-    /// [H14](cuda_rt_runtime::hazards#h14): `fill` is called when the last upload from that memory
-    /// is done. Only the source's thread waits for the upload.
-    pub fn source<'env, T, I>(
-        self,
-        capacity: usize,
-        items: impl IntoIterator<Item = I, IntoIter: Send + 'env>,
-        mut fill: impl FnMut(&mut I, &mut [T]) -> Result<usize, BoxError> + Send + 'env,
-    ) -> Stages<'env, D, I, PinnedBuffer<T, Idle<D>>>
-    where
-        D: 'env,
-        T: Element + Send + 'env,
-        I: Send + 'env,
-    {
-        let mut items = items.into_iter();
-        self.reader(capacity, move |pinned| {
-            let Some(mut item) = items.next() else {
-                return Ok(None);
-            };
-            let len = fill(&mut item, pinned)?;
-            Ok(Some((item, len)))
-        })
-    }
-
-    /// Begins on the host, like [`source`](Self::source), for input whose end is found only by
-    /// reading. `read` writes the next item into pinned memory of `capacity` elements. It returns
-    /// the value that travels with the data, and how many elements it has written; `None` at the
-    /// end.
-    pub fn reader<'env, T, I>(
-        self,
-        capacity: usize,
-        read: impl FnMut(&mut [T]) -> Result<Option<(I, usize)>, BoxError> + Send + 'env,
-    ) -> Stages<'env, D, I, PinnedBuffer<T, Idle<D>>>
-    where
-        D: 'env,
-        T: Element + Send + 'env,
-        I: Send + 'env,
-    {
-        let mut plan = self.plan();
-        let stage = plan.stage(StageKind::Source, None);
-        let ring = plan.pinned_ring(stage, capacity);
-        let rings = plan.rings.clone();
-        plan.between(capacity, |outbox| {
-            (
-                stage,
-                Box::new(move |context| {
-                    let done = stages::source(context, &ring, outbox, read);
-                    rings.keep(ring);
-                    done
-                }),
-            )
-        })
-    }
-
-    /// Begins on the device: `body` enqueues work on the stream `S` that fills device memory of
-    /// `capacity` elements, and returns how many it fills. Nothing is uploaded. Otherwise like
-    /// [`source`](Self::source).
-    pub fn generate<'env, S, T, I>(
-        self,
-        capacity: usize,
-        items: impl IntoIterator<Item = I, IntoIter: Send + 'env>,
-        mut body: impl FnMut(&Stream<S>, &I, &mut DeviceSlice<T, S>) -> Result<usize> + Send + 'env,
-    ) -> Stages<'env, D, I, DeviceBuffer<T, Idle<D>>>
-    where
-        D: 'env,
-        S: NamedStream<Device = D> + 'env,
-        T: Element + Send + 'env,
-        I: Send + 'env,
-    {
-        let mut plan = self.plan();
-        let stage = plan.stage(StageKind::Generate, Some(S::NAME));
-        let stream = plan.stream::<S>(stage);
-        let ring = plan.device_ring(stage, stream.as_ref(), capacity);
-        let rings = plan.rings.clone();
-        let items = items.into_iter();
-        plan.between(capacity, |outbox| {
-            let body = on_stream(stream, move |context, stream| {
-                let each = |stream: &Stream<S>, item: &I, output: &mut DeviceBuffer<T, S>| {
-                    body(stream, item, output)
-                };
-                let done = stages::generate(context, stream, items, (&ring, capacity), outbox, each);
-                rings.keep(ring);
-                done
-            });
-            (stage, body)
-        })
-    }
-
-    fn plan<'env>(self) -> Plan<'env, D> {
+    pub(super) fn plan<'env>(self) -> Plan<'env, D> {
         Plan {
             gpu: self.gpu,
             buffers: self.buffers,
@@ -188,7 +93,7 @@ impl<D: Live> Pipeline<D> {
 }
 
 /// A stage's body, bound to its stream. A pipeline that lacks one of its streams is never run.
-fn on_stream<'env, D: Live + 'env, S: NamedStream<Device = D> + 'env>(
+pub(super) fn on_stream<'env, D: Live + 'env, S: NamedStream<Device = D> + 'env>(
     stream: Option<Stream<S>>,
     body: impl FnOnce(&Context<'_, D>, &Stream<S>) -> Result<(), Failed> + Send + 'env,
 ) -> Body<'env, D> {
@@ -199,7 +104,7 @@ fn on_stream<'env, D: Live + 'env, S: NamedStream<Device = D> + 'env>(
 }
 
 impl<'env, D: Live + 'env> Plan<'env, D> {
-    fn stage(&mut self, kind: StageKind, stream: Option<&'static str>) -> usize {
+    pub(super) fn stage(&mut self, kind: StageKind, stream: Option<&'static str>) -> usize {
         let position = self.stages.len();
         self.stages.push(Stage {
             kind,
@@ -223,7 +128,7 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
             .ok()
     }
 
-    fn stream<S: NamedStream<Device = D> + 'env>(&mut self, stage: usize) -> Option<Stream<S>> {
+    pub(super) fn stream<S: NamedStream<Device = D> + 'env>(&mut self, stage: usize) -> Option<Stream<S>> {
         let stream = self.gpu.stream::<S>();
         let stream = self.ready(stage, stream)?;
         if self.mark.is_none() {
@@ -244,12 +149,16 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
         Ring::new(&self.gpu, slots)
     }
 
-    fn pinned_ring<T: Element>(&mut self, stage: usize, capacity: usize) -> Ring<PinnedBuffer<T, Idle<D>>> {
+    pub(super) fn pinned_ring<T: Element>(
+        &mut self,
+        stage: usize,
+        capacity: usize,
+    ) -> Ring<PinnedBuffer<T, Idle<D>>> {
         let gpu = self.gpu.clone();
         self.ring(stage, || Ok(Handoff::ready(gpu.pinned(capacity)?)))
     }
 
-    fn device_ring<T: Element, S: NamedStream<Device = D>>(
+    pub(super) fn device_ring<T: Element, S: NamedStream<Device = D>>(
         &mut self,
         stage: usize,
         stream: Option<&Stream<S>>,
@@ -262,15 +171,29 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
     }
 
     /// Adds a stage whose output is `R`.
-    fn between<I, R: Bundle>(
-        mut self,
+    pub(super) fn between<I, R: Bundle>(
+        self,
         capacity: usize,
         stage: impl FnOnce(Outbox<I, R>) -> (usize, Body<'env, D>),
     ) -> Stages<'env, D, I, R> {
+        self.between_workers(capacity, |outbox| [stage(outbox)])
+    }
+
+    /// Adds a stage with several threads, whose output is `R`.
+    pub(super) fn between_workers<I, R: Bundle, W>(
+        mut self,
+        capacity: usize,
+        workers: impl FnOnce(Outbox<I, R>) -> W,
+    ) -> Stages<'env, D, I, R>
+    where
+        W: IntoIterator<Item = (usize, Body<'env, D>)>,
+    {
         // The channel has room for every slot, so sending never blocks: a stage waits for slots
         // only.
         let (outbox, inbox) = sync_channel(self.buffers);
-        self.task(stage(outbox));
+        for worker in workers(outbox) {
+            self.task(worker);
+        }
         Stages {
             plan: self,
             inbox,
@@ -333,8 +256,13 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     }
 
     /// Like [`sink`](Self::sink), on several threads: items come in any order
-    /// ([`sink_ordered`](Self::sink_ordered) restores the order). To keep all workers busy, give
-    /// the pipeline at least `workers` buffers.
+    /// ([`sink_ordered`](Self::sink_ordered) restores the order). Example: write frames to a file
+    /// at their offsets, with `pwrite`, as [`source_ordered`](Pipeline::source_ordered) shows. To
+    /// keep all workers busy, give the pipeline at least `workers` buffers.
+    ///
+    /// # Hazards prevented
+    /// [H17](cuda_rt_runtime::hazards#h17), [H19](cuda_rt_runtime::hazards#h19): a slot belongs to
+    /// one worker, and its memory is filled again only after `body` has returned.
     ///
     /// # Panics
     /// If `workers` is 0.

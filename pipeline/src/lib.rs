@@ -95,6 +95,17 @@
 //! # }
 //! ```
 //!
+//! Several threads at the two ends, for work of the host that one thread is too slow for:
+//!
+//! | | one thread | several threads |
+//! |---|---|---|
+//! | items from an iterator | [`Pipeline::source`] | [`Pipeline::source_ordered`] |
+//! | items found by reading | [`Pipeline::reader`] | [`Pipeline::reader_ordered`] |
+//! | results in order | [`Stages::sink`] | [`Stages::sink_ordered`] |
+//! | results with a place of their own, such as an offset | | [`Stages::sink_unordered`] |
+//!
+//! Stages between the ends get all items in order in each case.
+//!
 //! # What keeps it right
 //!
 //! Every boundary is a [`Ring`] of N slots. A stage fills a slot and sends it on; the next stage
@@ -112,17 +123,21 @@
 //!
 //! # What keeps it busy
 //!
-//! Each stage has a thread. The threads of stages on streams only enqueue. Only the source waits
-//! for uploads, and only the sink waits for downloads. Once every slot has been used, no item needs
-//! an allocation.
+//! Each stage has a thread, and a source or a sink may have several. The threads of stages on
+//! streams only enqueue. Only the source waits for uploads, and only the sink waits for downloads.
+//! One thread holds a slot at a time, so with N slots at a boundary at most N workers are busy. A
+//! ring without a free slot holds the workers before it back. Once every slot has been used, no
+//! item needs an allocation.
 //!
 //! # When something fails
 //!
 //! The source takes no further item. Stages before the failed stage give up their items, and stages
 //! after it finish theirs, so no finished item is lost. [`Ready::run`] returns when all threads
-//! have ended, with the stage, the item and the cause; a panic in a closure is a cause too. A sink
-//! that fails gets no more items. If a sink has several workers, the others go on; in an ordered
-//! sink they go on up to the item that failed. [`Cancel`] ends a pipeline as if its items had
+//! have ended, with the stage, the item and the cause; a panic in a closure is a cause too. If
+//! several items failed, the error is that of the earliest. If a worker of a source fails, earlier
+//! items still go on, and later ones are given up. A sink that fails gets no more items. If a sink
+//! has several workers, the others go on; in an ordered sink they go on up to the item that failed.
+//! [`Cancel`] ends a pipeline as if its items had
 //! ended.
 #![forbid(unsafe_code)]
 
@@ -136,6 +151,8 @@ mod ready;
 mod report;
 mod ring;
 mod run;
+mod source_workers;
+mod sources;
 mod stages;
 
 pub use build::{Pipeline, Stages};

@@ -284,9 +284,9 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
         let shared = Shared {
             began_ns,
             epoch,
-            // Besides the items in slots, each stage may hold one item.
+            // Besides the items in slots, each thread may hold one item.
             meters: (0..self.stages.len())
-                .map(|_| Meter::new(self.slots + self.stages.len()))
+                .map(|_| Meter::new(self.slots + tasks.len()))
                 .collect(),
             stopped: AtomicBool::new(false),
             cancel: self.cancel.clone(),

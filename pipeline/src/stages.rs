@@ -23,12 +23,12 @@ use cuda_rt_runtime::{Idle, Live, StreamTag};
 
 /// An item on its way between two stages.
 pub(super) struct Arrival<I, R: Bundle> {
-    index: u64,
-    item: I,
+    pub(super) index: u64,
+    pub(super) item: I,
     /// Number of elements that the item fills of its buffer.
-    len: usize,
-    slot: SlotGuard<R>,
-    sent_ns: u64,
+    pub(super) len: usize,
+    pub(super) slot: SlotGuard<R>,
+    pub(super) sent_ns: u64,
 }
 
 pub(super) type Inbox<I, R> = Receiver<Arrival<I, R>>;
@@ -68,7 +68,7 @@ fn send<D: Live, I, R: Bundle>(
     outbox.send(arrival).is_ok()
 }
 
-fn at_most(len: usize, capacity: usize) -> Result<usize, Cause> {
+pub(super) fn at_most(len: usize, capacity: usize) -> Result<usize, Cause> {
     if len > capacity {
         return Err(Cause::TooLong { len, capacity });
     }

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use cuda_rt::pipeline::{Pipeline, Ring};
 use cuda_rt::{Device, Error, Handoff};
 
@@ -27,6 +29,23 @@ fn main() -> Result<(), Error> {
         .unwrap();
     assert_eq!(report.items, 9);
     assert_eq!(sums[8], (8, 32.0));
+
+    // Four threads fill slots, and four use them; each has its slot to itself until it returns.
+    let total = AtomicU32::new(0);
+    let report = Pipeline::new(&gpu, 4)
+        .source_ordered(4, 4, 0..9, |item, pinned: &mut [u32]| {
+            pinned.fill(*item);
+            Ok(pinned.len())
+        })
+        .upload::<Upload>()
+        .download::<Download>()
+        .sink_unordered(4, |_, data| {
+            total.fetch_add(data.iter().sum(), Ordering::Relaxed);
+            Ok(())
+        })
+        .run()
+        .unwrap();
+    assert_eq!((report.items, total.into_inner()), (9, 4 * 36));
 
     let ring = Ring::new(&gpu, vec![Handoff::ready(gpu.pinned::<u8>(8)?)]);
     let mut slot = ring.take();

@@ -8,6 +8,7 @@ mod overlap;
 mod rings;
 mod shapes;
 mod sinks;
+mod sources;
 
 use std::sync::mpsc;
 use std::time::Duration;

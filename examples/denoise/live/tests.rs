@@ -34,7 +34,7 @@ fn run(frames: u64) -> Live {
         ] {
             live.worked(Worked::new(stage, item, us(from)..us(to)));
         }
-        live.written(item, &[]);
+        live.written(item, &[], item + 1);
     }
     live
 }

@@ -1,7 +1,8 @@
 //! Common parts of the denoising tests: streams to denoise, and a pipeline on a simulated device.
 #![allow(dead_code)] // each test file uses a part of it
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use cuda_rt::simulator::{SimConfig, Simulator};
 use cuda_rt::{Device, Live};
 use cuda_rt_examples::denoise::failure::StageError;
 use cuda_rt_examples::denoise::filter::Filter;
-use cuda_rt_examples::denoise::pipeline::Pipeline;
+use cuda_rt_examples::denoise::pipeline::{FramesFrom, FramesTo, Pipeline};
 use cuda_rt_examples::denoise::report::Pass;
 use cuda_rt_examples::denoise::serial;
-use cuda_rt_examples::y4m::{Reader, Writer};
+use cuda_rt_examples::y4m::{FileReader, FileWriter, Reader, Writer};
 
 pub(crate) const FILTER: Filter = Filter {
     radius: 2,
@@ -66,9 +67,52 @@ pub(crate) fn overlapped<D: Live>(
     let mut clip = Reader::new(source).expect("a header");
     let header = clip.header().clone();
     let mut output = Writer::new(sink, &header).expect("room for the header");
-    let pipeline = Pipeline::new(gpu, FILTER, buffers).expect("the kernel's code");
+    let pipeline = Pipeline::new(gpu, FILTER, buffers, 1).expect("the kernel's code");
     prepare(gpu.simulator().expect("a simulated device"));
-    pipeline.run(&mut clip, &mut output, progress)
+    let (from, to) = (FramesFrom::InTurn(&mut clip), FramesTo::InTurn(&mut output));
+    pipeline.run(from, to, progress)
+}
+
+/// Runs the overlapped pipeline with `threads` threads that read a file, and as many that write
+/// another.
+pub(crate) fn overlapped_files<D: Live>(
+    gpu: &Device<D>,
+    from: &FileReader,
+    to: &File,
+    (buffers, threads): (usize, usize),
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Pass, StageError> {
+    let output = FileWriter::new(to, from.header()).expect("room for the header");
+    let pipeline = Pipeline::new(gpu, FILTER, buffers, threads).expect("the kernel's code");
+    let from = FramesFrom::<&[u8]>::AtOffsets(from);
+    pipeline.run(from, FramesTo::<Vec<u8>>::AtOffsets(&output), progress)
+}
+
+/// A file with these bytes.
+pub(crate) fn file_of(bytes: &[u8]) -> File {
+    let mut file = tempfile::tempfile().expect("a temporary file");
+    file.write_all(bytes).expect("room for a small clip");
+    file
+}
+
+/// The overlapped pipeline's output for a stream in a file, by several threads.
+pub(crate) fn denoised_by_threads(
+    stream: &[u8],
+    config: SimConfig,
+    (buffers, threads): (usize, usize),
+) -> Vec<u8> {
+    let from = FileReader::new(file_of(stream)).expect("a header");
+    let mut to = file_of(b"");
+    let pass = Device::simulated(config, |gpu| {
+        overlapped_files(&gpu, &from, &to, (buffers, threads), &|_| {})
+    })
+    .expect("a simulated device")
+    .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((pass.readers, pass.writers), (threads, threads));
+    let mut result = Vec::new();
+    to.rewind().expect("a file");
+    to.read_to_end(&mut result).expect("a file");
+    result
 }
 
 /// The overlapped pipeline's output for a stream.

@@ -5,11 +5,12 @@
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::common::{ends, overlapped, stream_420};
+use crate::common::{ends, file_of, overlapped, overlapped_files, stream_420};
 use cuda_rt::Device;
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Call, SimConfig, Simulator};
 use cuda_rt_examples::denoise::failure::{Stage, StageError};
+use cuda_rt_examples::y4m::FileReader;
 
 const FRAMES: u64 = 9;
 /// A clip with frames of 6×4 samples. A frame and its line take a little more than 42 bytes,
@@ -196,6 +197,43 @@ fn the_error_of_a_failing_write_names_the_frame() {
                 "{error}"
             );
         }
+    }
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_read_is_an_error_with_frame_and_byte() {
+    let clip = stream_420(6, 4, 60);
+    let found = clip
+        .windows(5)
+        .enumerate()
+        .filter(|(_, bytes)| *bytes == b"FRAME");
+    let start = found.map(|(at, _)| at).nth(40).expect("sixty frames");
+    // In the frame's luma, in its line, and between two frames, which ends no valid stream here.
+    for (bytes, threads) in [(20, 1), (20, 4), (3, 3), (0, 1), (0, 4)].map(|(more, n)| (start + more, n)) {
+        let stream = clip.clone();
+        let error = ends(move || {
+            let from = FileReader::new(file_of(&stream)).expect("a header");
+            let shorten = |frames| {
+                if frames == 2 {
+                    from.file().set_len(bytes as u64).expect("a file");
+                }
+            };
+            let run = |gpu: Device<cuda_rt::Scoped<'_>>| {
+                overlapped_files(&gpu, &from, &file_of(b""), (2, threads), &shorten)
+            };
+            Device::simulated(SimConfig::default(), run)
+                .expect("a device")
+                .expect_err("a failure")
+        });
+        assert_eq!((error.stage, error.frame), (Stage::Read, 40), "{threads} threads");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "read failed: frame 40, byte {bytes}: the file ends here, but had {} bytes when it was \
+                 opened: somebody shortened it",
+                clip.len()
+            )
+        );
     }
 }
 

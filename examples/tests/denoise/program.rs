@@ -219,9 +219,118 @@ fn the_error_of_a_full_disk_names_the_frame() {
     let message = Scene::new().fail(&["--size", "640x360", "--frames", "3", "-o", "/dev/full"]);
     assert_eq!(
         message,
-        "denoise: /dev/full: write failed: frame 0: No space left on device (os error 28)"
+        "denoise: /dev/full: write failed: frame 0, byte 43: No space left on device (os error 28)"
     );
     assert!(!fs::metadata("/dev/full").unwrap().is_file());
+}
+
+/// The command, in which no file may be larger than `blocks` blocks of 512 bytes.
+#[cfg(target_os = "linux")]
+fn with_small_files(command: &Command, blocks: u32) -> Command {
+    let mut limited = Command::new("sh");
+    let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    limited
+        .args(["-c", &script])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .current_dir(command.get_current_dir().unwrap());
+    limited
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_without_room_for_a_later_frame_leaves_nothing_of_any_thread() {
+    let scene = Scene::new();
+    let clip = stream_420(64, 48, 40);
+    scene.write("clip.y4m", &clip);
+    scene.write("out.y4m", b"before");
+    // Frames before byte 51,200 have room. `dash` counts in blocks of 512 bytes, `bash` of 1,024.
+    let frame_bytes = 64 * 48 * 3 / 2;
+    for threads in ["1", "2", "5"] {
+        let command = scene.command(&["clip.y4m", "-o", "out.y4m", "--threads", threads]);
+        let output = with_small_files(&command, 100).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{threads} threads: {stderr}");
+        let (place, cause) = stderr
+            .strip_prefix("denoise: out.y4m: write failed: frame ")
+            .and_then(|rest| rest.split_once(": "))
+            .unwrap_or_else(|| panic!("{stderr}"));
+        assert_eq!(cause, "File too large (os error 27)\n");
+        let (frame, byte) = place.split_once(", byte ").unwrap();
+        let (frame, byte): (usize, usize) = (frame.parse().unwrap(), byte.parse().unwrap());
+        // The earliest frame without room, however many threads failed.
+        assert!([51_200, 102_400].contains(&byte), "{stderr}");
+        assert_eq!(frame, byte / frame_bytes, "{stderr}");
+        assert_eq!(scene.files(), ["clip.y4m", "out.y4m"], "{threads} threads");
+        assert_eq!(fs::read(scene.path("out.y4m")).unwrap(), b"before");
+    }
+}
+
+#[test]
+fn any_number_of_threads_writes_the_same_file() {
+    let scene = Scene::new();
+    let clip = stream_420(30, 22, 25);
+    scene.write("clip.y4m", &clip);
+    scene.succeed(&["clip.y4m", "-o", "one.y4m", "--quiet", "--threads", "1"], b"");
+    let expected = fs::read(scene.path("one.y4m")).unwrap();
+    for threads in ["2", "4", "9"] {
+        let several = ["--quiet", "--threads", threads];
+        scene.succeed(&[&["clip.y4m", "-o", "out.y4m"], &several[..]].concat(), b"");
+        assert!(
+            fs::read(scene.path("out.y4m")).unwrap() == expected,
+            "{threads} threads"
+        );
+        // From a pipe, which one thread reads, to a file, and the other way round.
+        scene.succeed(&[&["-", "-o", "piped.y4m"], &several[..]].concat(), &clip);
+        assert!(
+            fs::read(scene.path("piped.y4m")).unwrap() == expected,
+            "{threads} threads"
+        );
+        let piped = scene.succeed(&[&["clip.y4m", "-o", "-"], &several[..]].concat(), b"");
+        assert!(piped.stdout == expected, "{threads} threads");
+    }
+    // A file that is its own output, and a comparison with one stream.
+    scene.succeed(
+        &["clip.y4m", "-o", "clip.y4m", "--threads", "3", "--compare"],
+        b"",
+    );
+    assert!(fs::read(scene.path("clip.y4m")).unwrap() == expected);
+}
+
+#[test]
+fn a_run_is_compared_with_a_copy_by_as_many_threads() {
+    let scene = Scene::new();
+    let clip = stream_420(64, 48, 20);
+    scene.write("clip.y4m", &clip);
+    let words = ["clip.y4m", "-o", "out.y4m", "--threads", "3", "--compare-copy"];
+    let report = scene.succeed(&[&words[..], &["--json"]].concat(), b"");
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+    let (run, copy) = (&report["overlapped"], &report["copy"]);
+    assert_eq!((&run["readers"], &run["writers"]), (&3.into(), &3.into()));
+    assert_eq!(
+        (&copy["threads"], &copy["bytes"]),
+        (&6.into(), &clip.len().into())
+    );
+    let number = |name: &str| copy[name].as_f64().unwrap();
+    assert!(number("copy_ms") > 0.0 && number("run_ms") > 0.0);
+    assert!((number("ratio") - number("copy_ms") / number("run_ms")).abs() < 1e-9);
+    assert!((number("run_frames_per_second") - 20e3 / number("run_ms")).abs() < 1e-6);
+    let text = String::from_utf8(scene.succeed(&words, b"").stdout).unwrap();
+    for words in [
+        "threads: 3 read, 3 write",
+        "copied by 6 threads",
+        "of the copy's rate",
+    ] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    assert_eq!(scene.files(), ["clip.y4m", "out.y4m"]);
+    let refused = scene.fail(&["clip.y4m", "-o", "/dev/null", "--compare-copy"]);
+    assert!(refused.contains("`-o` is a file"), "{refused}");
+    assert!(
+        scene
+            .fail(&["--compare-copy", "-o", "out.y4m"])
+            .contains("needs a file")
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! format.
 #![forbid(unsafe_code)]
 
-use crate::common::{FILTER, denoised, denoised_serially, stream, stream_420};
+use crate::common::{FILTER, denoised, denoised_by_threads, denoised_serially, stream, stream_420};
 use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt_examples::denoise::clip::NoisyClip;
 use cuda_rt_examples::y4m::{FrameLine, Reader};
@@ -119,6 +119,29 @@ fn any_order_and_any_number_of_buffers_give_the_same_bytes() {
                 assert!(after == expected, "{order:?}, seed {seed}, {buffers} buffers");
             }
         }
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bytes() {
+    let before = stream_420(21, 13, 12);
+    let expected = denoised_serially(&before);
+    for order in [Order::Random, Order::Lazy, Order::Eager] {
+        for seed in 0..4 {
+            for settings in [(1, 1), (2, 1), (2, 2), (3, 2), (1, 4), (4, 4), (5, 7)] {
+                let config = SimConfig::new().seed(seed).order(order);
+                let after = denoised_by_threads(&before, config, settings);
+                assert!(
+                    after == expected,
+                    "{order:?}, seed {seed}, (buffers, threads) {settings:?}"
+                );
+            }
+        }
+    }
+    for count in 0..4 {
+        let before = stream(9, 5, "Cmono", 0, count);
+        let after = denoised_by_threads(&before, SimConfig::default(), (4, 3));
+        check(&before, &after, &format!("{count} frames"));
     }
 }
 

@@ -82,14 +82,36 @@ fn begun(scene: &Scene, mut command: Command) -> Child {
 
 #[test]
 fn an_interrupted_run_leaves_no_unfinished_file() {
-    for (signal, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+    for (signal, status, threads) in [("INT", 130, "1"), ("TERM", 143, "2"), ("HUP", 129, "4")] {
         let scene = Scene::new();
         scene.write("out.y4m", b"before");
-        let command = ignoring_nothing(scene.command(&["-", "-o", "out.y4m"]));
+        let command = scene.command(&["-", "-o", "out.y4m", "--threads", threads]);
+        let command = ignoring_nothing(command);
         let mut child = begun(&scene, command);
         send(signal, &child);
         assert_eq!(ended(&mut child).code(), Some(status), "SIG{signal}");
         assert_eq!(scene.files(), ["out.y4m"], "SIG{signal}");
+        assert_eq!(fs::read(scene.path("out.y4m")).unwrap(), b"before");
+    }
+}
+
+#[test]
+fn an_interrupted_run_of_several_readers_and_writers_leaves_no_unfinished_file() {
+    for (signal, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let scene = Scene::new();
+        scene.write("clip.y4m", &stream_420(64, 48, 3000));
+        scene.write("out.y4m", b"before");
+        let command = scene.command(&["clip.y4m", "-o", "out.y4m", "--threads", "4"]);
+        let mut child = ignoring_nothing(command).stdout(Stdio::null()).spawn().unwrap();
+        // Many frames are written, and many more are not.
+        wait_until("no frame was written", || {
+            let mut names = scene.files().into_iter();
+            let part = names.find(|name| name.ends_with(".partial"));
+            part.is_some_and(|part| fs::metadata(scene.path(&part)).is_ok_and(|file| file.len() > 100_000))
+        });
+        send(signal, &child);
+        assert_eq!(ended(&mut child).code(), Some(status), "SIG{signal}");
+        assert_eq!(scene.files(), ["clip.y4m", "out.y4m"], "SIG{signal}");
         assert_eq!(fs::read(scene.path("out.y4m")).unwrap(), b"before");
     }
 }
