@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use super::ffi;
 use super::ffi::nccl::{nccl_entry_points, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
 use super::function_table::{self, function_table};
-use super::process_end::{self, Status};
+use super::loader::{self, Status};
+use super::process_end;
 use super::{CudaDriver, stream};
 use cuda_rt_driver::host_function;
-use cuda_rt_driver::process::Process;
 use cuda_rt_driver::{
     Collective, Communicator, DriverError, DriverResult, ErrorCode, Number, Part, RawPeer, Reduction,
 };
@@ -33,6 +33,7 @@ use version::{check_version, version_of};
 
 impl Status for ncclResult_t {
     const PROCESS_ENDS: Self = Self::ncclUnhandledCudaError;
+    const FORKED: Self = Self::ncclUnhandledCudaError;
 }
 
 impl Nccl {
@@ -236,7 +237,6 @@ pub(super) struct NcclCommunicator {
     /// empty after an abort. Calls on a communicator are made under this lock.
     ranks: Mutex<Vec<Rank>>,
     count: usize,
-    process: Process,
 }
 
 impl fmt::Debug for NcclCommunicator {
@@ -251,6 +251,7 @@ impl NcclCommunicator {
     pub(super) fn new(peers: &[RawPeer]) -> DriverResult<Self> {
         const CALL: &str = "ncclCommInitAll";
         host_function::check(CALL)?;
+        loader::check(CALL)?;
         let nccl = library()?;
         let invalid = || DriverError::new(CALL, ErrorCode::INVALID_DEVICE);
         let (driver, ordinals) = first_and_ordinals(peers, CudaDriver::opened).ok_or_else(invalid)?;
@@ -275,7 +276,6 @@ impl NcclCommunicator {
         Ok(Self {
             nccl,
             driver,
-            process: Process::current(),
             count: made.len(),
             ranks: Mutex::new(made.into_iter().map(Rank).collect()),
         })
@@ -359,8 +359,7 @@ unsafe impl Communicator for NcclCommunicator {
         parts: &[Part],
     ) -> DriverResult<()> {
         host_function::check("ncclGroupStart")?;
-        let ranks = self.lock();
-        self.check_live(&ranks, "ncclGroupStart")?;
+        let ranks = self.live_ranks("ncclGroupStart")?;
         let _entered = self.driver.context.enter()?;
         // SAFETY: the call has no arguments; the group is ended below, on this thread.
         let begun = unsafe { self.nccl.ncclGroupStart() };
@@ -383,8 +382,7 @@ unsafe impl Communicator for NcclCommunicator {
     fn status(&self) -> DriverResult<()> {
         const CALL: &str = "ncclCommGetAsyncError";
         host_function::check(CALL)?;
-        let ranks = self.lock();
-        self.check_live(&ranks, CALL)?;
+        let ranks = self.live_ranks(CALL)?;
         for Rank(comm) in &*ranks {
             let mut found = ncclResult_t::ncclSuccess;
             // SAFETY: NCCL-1, and the pointer is to a live number.
@@ -397,10 +395,13 @@ unsafe impl Communicator for NcclCommunicator {
     }
 
     fn abort(&self) {
+        if loader::is_child() {
+            // The ranks are the parent's.
+            return;
+        }
         let ranks = std::mem::take(&mut *self.lock());
-        if host_function::is_inside() || self.process.has_forked() {
-            // The ranks leak. NCCL would call CUDA, which a host function must not. In a child of
-            // `fork` it would stop the parent's kernels, through memory that both share.
+        if host_function::is_inside() {
+            // The ranks leak. NCCL would call CUDA, which a host function must not.
             return;
         }
         for Rank(comm) in ranks {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::ffi::{self, CUstreamCaptureMode};
 use super::function_table;
-use super::library::Library;
+use super::library::{Library, Permitted};
 use super::process_end;
 use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
@@ -181,30 +181,41 @@ impl Context {
         })
     }
 
-    /// Makes a call that only enqueues work on a stream. The handles in the call determine its
-    /// context. This is the hot path, and the only place that decides when to check the current
-    /// context.
+    /// Makes the call of this name, which only enqueues work on a stream. The handles in the call
+    /// determine its context. This is the hot path, and the only place that decides when to check
+    /// the current context. The call passes the gate once, here.
     #[inline]
-    pub(crate) fn enqueue(&self, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
+    pub(crate) fn enqueue(
+        &self,
+        name: &'static str,
+        call: impl Fn(Permitted<'_>) -> DriverResult<()>,
+    ) -> DriverResult<()> {
         self.check_permitted()?;
+        let inside = process_end::enter().map_err(|refusal| refusal.error(name))?;
+        let permitted = self.library.permitted(&inside);
         if self.check.load(Ordering::Relaxed) == ContextCheck::EveryCall as u8 {
             self.make_current()?;
-            return call();
+            return call(permitted);
         }
-        call().or_else(|error| self.enqueue_again(error, call))
+        call(permitted).or_else(|error| self.enqueue_again(error, || call(permitted)))
     }
 
     /// As [`enqueue`](Self::enqueue), for a call that depends on the current context too. Example:
     /// CUDA refuses or stages a copy between devices if the current context has no access to both
     /// memories.
-    pub(super) fn enqueue_here(&self, call: impl FnOnce() -> DriverResult<()>) -> DriverResult<()> {
+    pub(super) fn enqueue_here(
+        &self,
+        name: &'static str,
+        call: impl FnOnce(Permitted<'_>) -> DriverResult<()>,
+    ) -> DriverResult<()> {
         self.check_permitted()?;
         self.make_current()?;
-        call()
+        let inside = process_end::enter().map_err(|refusal| refusal.error(name))?;
+        call(self.library.permitted(&inside))
     }
 
     #[cold]
-    fn enqueue_again(&self, error: DriverError, call: impl Fn() -> DriverResult<()>) -> DriverResult<()> {
+    fn enqueue_again(&self, error: DriverError, call: impl FnOnce() -> DriverResult<()>) -> DriverResult<()> {
         // A refused call has enqueued nothing, so it may be made again.
         if is_refusal(error.code()) && self.make_current()? {
             call()

@@ -23,7 +23,8 @@ use super::ffi::cupti::{
 };
 use super::ffi::{self, CUcontext};
 use super::function_table::{self, function_table};
-use super::process_end::{self, Status};
+use super::loader::{self, Status};
+use super::process_end;
 use super::stream;
 use cuda_rt_driver::Kind;
 use cuda_rt_driver::host_function;
@@ -52,6 +53,7 @@ use table::Cupti;
 
 impl Status for CUptiResult {
     const PROCESS_ENDS: Self = Self::CUPTI_ERROR_NOT_INITIALIZED;
+    const FORKED: Self = Self::CUPTI_ERROR_NOT_INITIALIZED;
 }
 
 impl Cupti {
@@ -265,7 +267,9 @@ impl CuptiTrace {
     }
 
     fn try_begin(context: &Context) -> Result<Self, String> {
-        host_function::check("cuptiActivityEnable").map_err(|error| error.to_string())?;
+        const CALL: &str = "cuptiActivityEnable";
+        let permitted = host_function::check(CALL).and_then(|()| loader::check(CALL));
+        permitted.map_err(|error| error.to_string())?;
         let cupti = library()?;
         if TRACING.swap(true, Ordering::Acquire) {
             return Err("another trace is being taken".into());

@@ -1,6 +1,7 @@
 //! Conversion of driver statuses to results.
 
 use super::ffi::CUresult;
+use super::loader::{self, Refusal, Status};
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
 /// `Ok` if the call of this name succeeded.
@@ -24,11 +25,15 @@ pub(super) fn is_done(call: &'static str, status: CUresult) -> DriverResult<bool
 
 #[cold]
 fn failed(call: &'static str, status: CUresult) -> DriverError {
-    DriverError::new(public_name(call), ErrorCode(status.0))
+    let call = public_name(call);
+    if status == CUresult::FORKED && loader::is_child() {
+        return Refusal::Forked.error(call);
+    }
+    DriverError::new(call, ErrorCode(status.0))
 }
 
 /// The call's name in CUDA's reference: the symbol without its version.
-fn public_name(symbol: &'static str) -> &'static str {
+pub(super) fn public_name(symbol: &'static str) -> &'static str {
     symbol.strip_suffix("_v2").unwrap_or(symbol)
 }
 

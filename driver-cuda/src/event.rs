@@ -40,7 +40,9 @@ pub(super) unsafe fn destroy(context: &Context, event: RawEvent) -> DriverResult
 pub(super) unsafe fn record(context: &Context, event: RawEvent, stream: RawStream) -> DriverResult<()> {
     let (event, stream) = (handle(event), stream::handle(stream));
     // SAFETY: the handles are live.
-    context.enqueue(|| unsafe { context.library().cuEventRecord(event, stream) })
+    context.enqueue("cuEventRecord", |library| unsafe {
+        library.cuEventRecord(event, stream)
+    })
 }
 
 /// # Safety
@@ -50,7 +52,9 @@ pub(super) unsafe fn wait(context: &Context, stream: RawStream, event: RawEvent)
     const NO_FLAGS: u32 = 0;
     let (event, stream) = (handle(event), stream::handle(stream));
     // SAFETY: the handles are live.
-    context.enqueue(|| unsafe { context.library().cuStreamWaitEvent(stream, event, NO_FLAGS) })
+    context.enqueue("cuStreamWaitEvent", |library| unsafe {
+        library.cuStreamWaitEvent(stream, event, NO_FLAGS)
+    })
 }
 
 /// # Safety

@@ -2,6 +2,7 @@
 //! dimension or two.
 
 use super::context::Context;
+use super::ffi::{CUdeviceptr, CUstream};
 use super::stream;
 use cuda_rt_driver::{DeviceAddress, DriverResult, RawStream};
 
@@ -42,40 +43,62 @@ impl Value {
     }
 }
 
-/// The memsets that write `pattern` `count` times, starting at `destination`.
+/// The largest of 1, 2 and 4 bytes that divides the pattern's length, at an address of this
+/// alignment. CUDA requires each value to be aligned to its size.
+#[inline]
+fn largest_unit(destination: DeviceAddress, len: usize) -> usize {
+    1 << (destination.0.trailing_zeros().min(len.trailing_zeros()).min(2))
+}
+
+/// The shortest value that the pattern repeats, of at most `largest` bytes.
 ///
-/// A pattern that repeats 1, 2 or 4 bytes (mostly zeros) takes one memset. Any other pattern takes
-/// one column for each unit; the unit is the largest that divides its length. CUDA requires each
-/// value to be aligned to its size, so a unit is no larger than the destination's alignment.
-fn memsets(destination: DeviceAddress, pattern: &[u8], count: usize) -> impl Iterator<Item = Memset> {
-    let len = pattern.len();
-    let largest = 1 << destination.0.trailing_zeros().min(len.trailing_zeros()).min(2);
-    let repeated = [1, 2, 4]
-        .into_iter()
-        .filter(|unit| *unit <= largest)
-        .find(|unit| {
-            pattern
-                .chunks_exact(*unit)
-                .all(|chunk| chunk == &pattern[..*unit])
-        });
-    let (unit, columns, pitch, rows) = match repeated {
-        Some(unit) => (unit, 1, unit, count * (len / unit)),
-        None => (largest, len / largest, len, count),
+/// A pattern of 4 bytes repeats 2 of them if it is the same when it is rotated by 2 bytes.
+#[inline]
+fn repeated(pattern: &[u8], largest: usize) -> Option<Value> {
+    if let (&[first, ref others @ ..], []) = pattern.as_chunks::<4>() {
+        let value = u32::from_ne_bytes(first);
+        return if others.iter().any(|other| *other != first) {
+            None
+        } else if value.rotate_left(8) == value {
+            Some(Value::One(first[0]))
+        } else if value.rotate_left(16) == value && largest >= 2 {
+            Some(Value::Two(u16::from_ne_bytes([first[0], first[1]])))
+        } else {
+            (largest >= 4).then_some(Value::Four(value))
+        };
+    }
+    if let (&[first, ref others @ ..], []) = pattern.as_chunks::<2>() {
+        return if others.iter().any(|other| *other != first) {
+            None
+        } else if first[0] == first[1] {
+            Some(Value::One(first[0]))
+        } else {
+            (largest >= 2).then(|| Value::Two(u16::from_ne_bytes(first)))
+        };
+    }
+    let (&first, others) = pattern.split_first()?;
+    others
+        .iter()
+        .all(|other| *other == first)
+        .then_some(Value::One(first))
+}
+
+/// The memsets that write `pattern` `count` times, starting at `destination`, if the pattern
+/// repeats no value: one column for each unit.
+fn columns(destination: DeviceAddress, pattern: &[u8], count: usize) -> impl Iterator<Item = Memset> {
+    let (len, unit) = (pattern.len(), largest_unit(destination, pattern.len()));
+    let column = move |(column, bytes)| Memset {
+        offset: column * unit,
+        pitch: len,
+        value: Value::of(bytes),
+        count,
     };
-    pattern
-        .chunks_exact(unit)
-        .take(columns)
-        .enumerate()
-        .map(move |(column, bytes)| Memset {
-            offset: column * unit,
-            pitch,
-            value: Value::of(bytes),
-            count: rows,
-        })
+    pattern.chunks_exact(unit).enumerate().map(column)
 }
 
 /// # Safety
 /// As [`Copies::fill`](cuda_rt_driver::Copies::fill).
+#[inline]
 pub(super) unsafe fn fill(
     context: &Context,
     destination: DeviceAddress,
@@ -86,10 +109,33 @@ pub(super) unsafe fn fill(
     if count == 0 || pattern.is_empty() {
         return Ok(());
     }
-    for (index, memset) in memsets(destination, pattern, count).enumerate() {
+    // Most patterns repeat 1, 2 or 4 bytes, and take one memset.
+    let Some(value) = repeated(pattern, largest_unit(destination, pattern.len())) else {
+        // SAFETY: the same contract.
+        return unsafe { fill_columns(context, destination, pattern, count, stream) };
+    };
+    let count = count * (pattern.len() / value.len());
+    // SAFETY: the memset writes the `pattern.len() * count` bytes from `destination`. By this
+    // function's contract they are live, and nothing else accesses them. The value is no larger
+    // than the destination's alignment.
+    unsafe { memset(context, destination.0, value, count, stream::handle(stream)) }
+}
+
+/// # Safety
+/// As [`fill`].
+#[cold]
+unsafe fn fill_columns(
+    context: &Context,
+    destination: DeviceAddress,
+    pattern: &[u8],
+    count: usize,
+    stream: RawStream,
+) -> DriverResult<()> {
+    for (index, column) in columns(destination, pattern, count).enumerate() {
         // SAFETY: the memset writes inside the `pattern.len() * count` bytes from `destination`. By
-        // this function's contract they are live, and nothing else accesses them.
-        let done = unsafe { enqueue(context, destination, memset, stream) };
+        // this function's contract they are live, and nothing else accesses them. `columns` aligned
+        // each value to its size, and the pitch keeps the alignment.
+        let done = unsafe { memset_column(context, destination, column, stream::handle(stream)) };
         if let Err(error) = done {
             if index > 0 {
                 // A failed call must leave nothing enqueued, so wait for the columns already
@@ -103,50 +149,85 @@ pub(super) unsafe fn fill(
     Ok(())
 }
 
+/// Writes `value` `count` times.
+///
 /// # Safety
-/// The memset writes only live memory that nothing else accesses, and the stream is live.
-unsafe fn enqueue(
+/// The memset writes only live memory that nothing else accesses, from an address aligned to the
+/// value, and the stream is live.
+#[inline]
+unsafe fn memset(
+    context: &Context,
+    start: CUdeviceptr,
+    value: Value,
+    count: usize,
+    stream: CUstream,
+) -> DriverResult<()> {
+    match value {
+        Value::One(value) => context.enqueue("cuMemsetD8Async", |library| {
+            // SAFETY: this function's contract.
+            unsafe { library.cuMemsetD8Async(start, value, count, stream) }
+        }),
+        Value::Two(value) => context.enqueue("cuMemsetD16Async", |library| {
+            // SAFETY: as above.
+            unsafe { library.cuMemsetD16Async(start, value, count, stream) }
+        }),
+        Value::Four(value) => context.enqueue("cuMemsetD32Async", |library| {
+            // SAFETY: as above.
+            unsafe { library.cuMemsetD32Async(start, value, count, stream) }
+        }),
+    }
+}
+
+/// Writes a value to each row of a column.
+///
+/// # Safety
+/// As [`memset`]; the pitch is a multiple of the value's size.
+unsafe fn memset_column(
     context: &Context,
     destination: DeviceAddress,
-    memset: Memset,
-    stream: RawStream,
+    column: Memset,
+    stream: CUstream,
 ) -> DriverResult<()> {
     const WIDTH: usize = 1;
-    let (library, stream) = (context.library(), stream::handle(stream));
     let Memset {
         offset,
         pitch,
         value,
         count,
-    } = memset;
+    } = column;
     let start = destination.0 + offset as u64;
-    let dense = pitch == value.len();
-    context.enqueue(|| match (value, dense) {
-        // SAFETY: by this function's contract the range is live and exclusive. `memsets` aligned
-        // each value to its size, and chose a pitch that keeps the alignment.
-        (Value::One(value), true) => unsafe { library.cuMemsetD8Async(start, value, count, stream) },
-        // SAFETY: as above.
-        (Value::Two(value), true) => unsafe { library.cuMemsetD16Async(start, value, count, stream) },
-        // SAFETY: as above.
-        (Value::Four(value), true) => unsafe { library.cuMemsetD32Async(start, value, count, stream) },
-        // SAFETY: as above.
-        (Value::One(value), false) => unsafe {
-            library.cuMemsetD2D8Async(start, pitch, value, WIDTH, count, stream)
-        },
-        // SAFETY: as above.
-        (Value::Two(value), false) => unsafe {
-            library.cuMemsetD2D16Async(start, pitch, value, WIDTH, count, stream)
-        },
-        // SAFETY: as above.
-        (Value::Four(value), false) => unsafe {
-            library.cuMemsetD2D32Async(start, pitch, value, WIDTH, count, stream)
-        },
-    })
+    match value {
+        Value::One(value) => context.enqueue("cuMemsetD2D8Async", |library| {
+            // SAFETY: this function's contract.
+            unsafe { library.cuMemsetD2D8Async(start, pitch, value, WIDTH, count, stream) }
+        }),
+        Value::Two(value) => context.enqueue("cuMemsetD2D16Async", |library| {
+            // SAFETY: as above.
+            unsafe { library.cuMemsetD2D16Async(start, pitch, value, WIDTH, count, stream) }
+        }),
+        Value::Four(value) => context.enqueue("cuMemsetD2D32Async", |library| {
+            // SAFETY: as above.
+            unsafe { library.cuMemsetD2D32Async(start, pitch, value, WIDTH, count, stream) }
+        }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The memsets of a fill.
+    fn memsets(destination: DeviceAddress, pattern: &[u8], count: usize) -> Vec<Memset> {
+        match repeated(pattern, largest_unit(destination, pattern.len())) {
+            Some(value) => vec![Memset {
+                offset: 0,
+                pitch: value.len(),
+                value,
+                count: count * (pattern.len() / value.len()),
+            }],
+            None => columns(destination, pattern, count).collect(),
+        }
+    }
 
     /// An address as an allocation has it, aligned to 256 bytes.
     const WHOLE: DeviceAddress = DeviceAddress(0x7f00);
@@ -206,8 +287,17 @@ mod tests {
             &[1, 2, 1, 2, 1, 2],
             &[1, 2, 3, 4, 1, 2, 3, 4],
         ] {
-            assert_eq!(memsets(WHOLE, pattern, 5).count(), 1, "{pattern:?}");
+            assert_eq!(memsets(WHOLE, pattern, 5).len(), 1, "{pattern:?}");
         }
-        assert_eq!(memsets(WHOLE, &1.5_f64.to_ne_bytes(), 5).count(), 2);
+        assert_eq!(memsets(WHOLE, &1.5_f64.to_ne_bytes(), 5).len(), 2);
+        // The shortest one.
+        for (pattern, len) in [
+            (&[7; 8][..], 1),
+            (&[1, 2, 1, 2], 2),
+            (&[1, 2, 3, 4], 4),
+            (&[5, 5], 1),
+        ] {
+            assert_eq!(memsets(WHOLE, pattern, 5)[0].value.len(), len, "{pattern:?}");
+        }
     }
 }

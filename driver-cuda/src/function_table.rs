@@ -6,8 +6,10 @@ use libloading::Library;
 
 /// Declares a table of the entry points of a list in [`ffi`](super::ffi), as in
 /// `nccl_entry_points!(function_table [Nccl returns ncclResult_t])`. The table has a method for
-/// each entry point, which makes no call once the process ends
-/// ([`process_end`](super::process_end)).
+/// each entry point, which passes the gate: it makes no call once the process ends
+/// ([`process_end`](super::process_end)), and no call in a child of `fork`
+/// ([`loader`](super::loader)). `Passed` has the same methods, for a thread that has passed the
+/// gate.
 macro_rules! function_table {
     // A function that returns no status returns text that is never freed.
     (@method $status:ty, $name:ident($($argument:ident: $type:ty),*), $returned:ty) => {
@@ -30,11 +32,27 @@ macro_rules! function_table {
             reason = "names and arguments are the library's"
         )]
         pub(in super::super) unsafe fn $name(&self, $($argument: $type),*) -> $status {
-            let Some(_inside) = crate::process_end::enter() else {
-                return <$status as crate::process_end::Status>::PROCESS_ENDS;
-            };
+            match crate::process_end::enter() {
+                // SAFETY: this method's contract is the call's own contract.
+                Ok(inside) => unsafe { self.passed(&inside).$name($($argument),*) },
+                Err(refusal) => refusal.status(),
+            }
+        }
+    };
+    // A function that returns no status is not called where many calls share one passage.
+    (@passed $status:ty, $name:ident($($argument:ident: $type:ty),*), $returned:ty) => {};
+    (@passed $status:ty, $name:ident($($argument:ident: $type:ty),*)) => {
+        /// # Safety
+        /// What the library's documentation demands of the call of this name.
+        #[inline]
+        #[allow(
+            clippy::too_many_arguments,
+            non_snake_case,
+            reason = "names and arguments are the library's"
+        )]
+        pub(in super::super) unsafe fn $name(&self, $($argument: $type),*) -> $status {
             // SAFETY: this method's contract is the call's own contract.
-            unsafe { (self.$name)($($argument),*) }
+            unsafe { (self.table.$name)($($argument),*) }
         }
     };
     (@returned $status:ty) => { $status };
@@ -70,7 +88,23 @@ macro_rules! function_table {
                     )* })
                 }
 
+                /// The table, for a thread that has passed the gate.
+                #[inline]
+                pub(in super::super) fn passed<'a>(&'a self, _: &'a crate::process_end::Inside) -> Passed<'a> {
+                    Passed { table: self }
+                }
+
                 $( function_table!(@method $status, $name($($argument: $type),*) $(, $returned)?); )*
+            }
+
+            /// The table, for a thread that has passed the gate and does not leave it meanwhile.
+            #[derive(Clone, Copy)]
+            pub(in super::super) struct Passed<'a> {
+                table: &'a $table,
+            }
+
+            impl Passed<'_> {
+                $( function_table!(@passed $status, $name($($argument: $type),*) $(, $returned)?); )*
             }
         }
     };

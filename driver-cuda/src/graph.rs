@@ -233,7 +233,9 @@ pub(super) unsafe fn launch(context: &Context, graph: RawGraph, stream: RawStrea
     let Instance { executable, .. } = unsafe { instance(graph) };
     let stream = stream::handle(stream);
     // SAFETY: the handles are live, and all memory that the graph uses is live.
-    context.enqueue(|| unsafe { context.library().cuGraphLaunch(executable, stream) })
+    context.enqueue("cuGraphLaunch", |library| unsafe {
+        library.cuGraphLaunch(executable, stream)
+    })
 }
 
 /// # Safety

@@ -13,13 +13,9 @@ pub(super) unsafe fn launch(
 ) -> DriverResult<()> {
     let stream = stream::handle(stream);
     // Made once only: the call gives the argument away.
-    context.enqueue_here(|| {
+    context.enqueue_here("cuLaunchHostFunc", |library| {
         // SAFETY: by this function's contract the stream is live, and CUDA may call the function
         // with its argument when the stream gets there.
-        unsafe {
-            context
-                .library()
-                .cuLaunchHostFunc(stream, Some(function.run), function.argument())
-        }
+        unsafe { library.cuLaunchHostFunc(stream, Some(function.run), function.argument()) }
     })
 }

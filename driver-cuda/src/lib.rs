@@ -33,7 +33,9 @@ mod graph;
 mod host_function;
 mod launch;
 mod library;
+mod loader;
 mod managed;
+mod membarrier;
 mod memory;
 mod module;
 mod occupancy;
@@ -107,6 +109,8 @@ impl CudaDriver {
     /// As [`count`](Self::count); there is no such device, or it has no memory pools.
     pub fn open(ordinal: usize) -> DriverResult<Arc<Self>> {
         cuda_rt_driver::host_function::check("cuDevicePrimaryCtxRetain")?;
+        // Here, because a device that is open costs no call.
+        loader::check("cuDevicePrimaryCtxRetain")?;
         // Held while a device is opened, so that no device gets two instances.
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(driver) = open.get(&ordinal) {

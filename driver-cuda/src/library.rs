@@ -8,7 +8,8 @@ use super::error::check;
 use super::ffi;
 use super::ffi::driver::driver_entry_points;
 use super::function_table::{self, function_table};
-use super::process_end::{self, Status};
+use super::loader::{self, Status};
+use super::process_end::{self, Inside};
 use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
@@ -23,16 +24,23 @@ const NAMES: &[&str] = if cfg!(windows) {
 const OLDEST_DRIVER: &str = "CUDA 11.4 (driver 470)";
 
 driver_entry_points!(function_table [Entries returns ffi::CUresult]);
-use table::Entries;
+use table::{Entries, Passed};
 
 impl Status for ffi::CUresult {
     const PROCESS_ENDS: Self = Self::CUDA_ERROR_DEINITIALIZED;
+    const FORKED: Self = Self::CUDA_ERROR_NOT_INITIALIZED;
 }
 
 /// The driver library.
 pub(super) struct Library(Entries);
 
-/// Declares a method for each entry point. The method returns the status as a `Result`.
+/// The driver library, for a thread that may make calls: it has passed the gate
+/// ([`process_end`](super::process_end)), and is not inside a host function.
+#[derive(Clone, Copy)]
+pub(crate) struct Permitted<'a>(Passed<'a>);
+
+/// Declares two methods for each entry point, which return the status as a `Result`: the one of
+/// `Library` asks whether the call is permitted.
 macro_rules! checked_methods {
     ($(since $since:literal $(until $until:literal)?: fn $name:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
         impl Library { $(
@@ -52,6 +60,22 @@ macro_rules! checked_methods {
                 check(stringify!($name), unsafe { self.0.$name($($argument),*) })
             }
         )* }
+
+        impl Permitted<'_> { $(
+            /// # Safety
+            /// What the driver API's documentation demands of the call of this name.
+            #[inline]
+            #[allow(
+                clippy::too_many_arguments,
+                dead_code,
+                non_snake_case,
+                reason = "names and arguments are CUDA's; most calls are made by `Library`"
+            )]
+            pub(super) unsafe fn $name(&self, $($argument: $type),*) -> DriverResult<()> {
+                // SAFETY: this method's contract is the call's own contract.
+                check(stringify!($name), unsafe { self.0.$name($($argument),*) })
+            }
+        )* }
     };
 }
 
@@ -62,6 +86,12 @@ impl Library {
     #[inline]
     pub(super) fn entries(&self) -> &Entries {
         &self.0
+    }
+
+    /// The calls of a thread that is not inside a host function.
+    #[inline]
+    pub(super) fn permitted<'a>(&'a self, inside: &'a Inside) -> Permitted<'a> {
+        Permitted(self.0.passed(inside))
     }
 
     /// Loads the first of these libraries that exists, and looks up every entry point.
@@ -84,8 +114,13 @@ pub(super) fn library() -> DriverResult<&'static Library> {
     static LIBRARY: OnceLock<DriverResult<Library>> = OnceLock::new();
     // Not below, where the refusal would be remembered for later calls.
     host_function::check("cuInit")?;
+    if LIBRARY.get().is_none() {
+        // A child that was forked meanwhile would wait for its parent's thread for ever.
+        loader::check("cuInit")?;
+    }
     LIBRARY
         .get_or_init(|| {
+            loader::begin()?;
             let library = Library::find(NAMES)?;
             // SAFETY: the flags must be 0, and are.
             unsafe { library.cuInit(0) }?;

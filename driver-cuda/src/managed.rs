@@ -16,7 +16,7 @@ use std::sync::Once;
 
 use super::context::Context;
 use super::ffi::{self, CUdevice_attribute, CUmem_advise};
-use super::process_end::{self, Status};
+use super::process_end;
 use super::{CudaDriver, stream};
 use cuda_rt_driver::{Advice, DriverError, DriverResult, ErrorCode, Location, Managed, RawStream};
 
@@ -48,10 +48,7 @@ impl Managed for CudaDriver {
 
     cuda_rt_driver::managed_calls! { |_this: &CudaDriver|
         while_mapped(body) => {
-            let Some(_inside) = process_end::enter() else {
-                let code = ErrorCode(ffi::CUresult::PROCESS_ENDS.0);
-                return Err(DriverError::new("cuMemAllocManaged", code));
-            };
+            let _inside = process_end::enter().map_err(|refusal| refusal.error("cuMemAllocManaged"))?;
             body();
             Ok(())
         };
@@ -137,8 +134,8 @@ unsafe fn prefetch(
     to: Location,
     stream: RawStream,
 ) -> DriverResult<()> {
-    let (library, to) = (context.library(), device(context, to));
-    context.enqueue(|| {
+    let to = device(context, to);
+    context.enqueue("cuMemPrefetchAsync", |library| {
         // SAFETY: by this function's contract the range is live managed memory, and the stream is
         // live.
         unsafe { library.cuMemPrefetchAsync(number(address), bytes, to, stream::handle(stream)) }

@@ -8,7 +8,7 @@ use super::ffi::{
     self, CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationType, CUmemLocation, CUmemLocationType,
     CUmemPool_attribute, CUmemPoolProps,
 };
-use super::library::Library;
+use super::library::Permitted;
 use super::stream;
 use cuda_rt_driver::{
     DeviceAddress, DriverError, DriverResult, ErrorCode, HostMemory, MemoryInfo, MemoryPoolStats, RawStream,
@@ -289,18 +289,18 @@ pub(super) fn mapped_address(context: &Context, address: NonNull<c_void>) -> Dri
     Ok(DeviceAddress(on_device))
 }
 
-/// Enqueues a copy of `bytes` bytes by `call`. Without bytes it makes no call: an empty buffer's
-/// address is dangling, and CUDA must not see it.
+/// Enqueues a copy of `bytes` bytes by the call of this name. Without bytes it makes no call: an
+/// empty buffer's address is dangling, and CUDA must not see it.
 fn enqueue_copy(
     context: &Context,
     bytes: usize,
-    stream: RawStream,
-    call: impl Fn(&Library, ffi::CUstream) -> DriverResult<()>,
+    name: &'static str,
+    call: impl Fn(Permitted<'_>) -> DriverResult<()>,
 ) -> DriverResult<()> {
     if bytes == 0 {
         return Ok(());
     }
-    context.enqueue(|| call(context.library(), stream::handle(stream)))
+    context.enqueue(name, call)
 }
 
 /// # Safety
@@ -312,7 +312,8 @@ pub(super) unsafe fn copy_to_device(
     bytes: usize,
     stream: RawStream,
 ) -> DriverResult<()> {
-    enqueue_copy(context, bytes, stream, |library, stream| {
+    let stream = stream::handle(stream);
+    enqueue_copy(context, bytes, "cuMemcpyHtoDAsync", |library| {
         // SAFETY: the ranges are live and in bounds, and the stream is live.
         unsafe { library.cuMemcpyHtoDAsync_v2(destination.0, source.as_ptr(), bytes, stream) }
     })
@@ -327,7 +328,8 @@ pub(super) unsafe fn copy_to_host(
     bytes: usize,
     stream: RawStream,
 ) -> DriverResult<()> {
-    enqueue_copy(context, bytes, stream, |library, stream| {
+    let stream = stream::handle(stream);
+    enqueue_copy(context, bytes, "cuMemcpyDtoHAsync", |library| {
         // SAFETY: the ranges are live and in bounds, and the stream is live.
         unsafe { library.cuMemcpyDtoHAsync_v2(destination.as_ptr(), source.0, bytes, stream) }
     })
@@ -342,7 +344,8 @@ pub(super) unsafe fn copy(
     bytes: usize,
     stream: RawStream,
 ) -> DriverResult<()> {
-    enqueue_copy(context, bytes, stream, |library, stream| {
+    let stream = stream::handle(stream);
+    enqueue_copy(context, bytes, "cuMemcpyDtoDAsync", |library| {
         // SAFETY: the ranges are live and in bounds, and the stream is live.
         unsafe { library.cuMemcpyDtoDAsync_v2(destination.0, source.0, bytes, stream) }
     })

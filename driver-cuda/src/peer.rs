@@ -82,15 +82,16 @@ impl CudaDriver {
             return Ok(());
         }
         let (to, from) = (self.reach(to)?, self.reach(from)?);
-        let (library, stream) = (self.context.library(), stream::handle(stream));
+        let stream = stream::handle(stream);
         if [to, from].iter().all(|side| side.access == PeerAccess::Direct) {
             // SAFETY: by this function's contract the ranges are live and in bounds, and the stream
             // is live. This device has access to both memories.
-            let copy = || unsafe { library.cuMemcpyDtoDAsync_v2(destination.0, source.0, bytes, stream) };
-            return self.context.enqueue_here(copy);
+            return self.context.enqueue_here("cuMemcpyDtoDAsync", |library| unsafe {
+                library.cuMemcpyDtoDAsync_v2(destination.0, source.0, bytes, stream)
+            });
         }
         let (to, from) = (to.context.0, from.context.0);
-        self.context.enqueue_here(|| {
+        self.context.enqueue_here("cuMemcpyPeerAsync", |library| {
             // SAFETY: as above; the contexts are the owners of the two memories, and we never
             // destroy a context.
             unsafe { library.cuMemcpyPeerAsync(destination.0, to, source.0, from, bytes, stream) }

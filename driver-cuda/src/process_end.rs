@@ -9,8 +9,9 @@
 //!
 //! Therefore each call passes this gate:
 //!
-//! 1. A call [`enter`]s: it counts itself in the slot of its thread, and then asks whether the
-//!    process ends. If so, the call is not made, and its status says so ([`Status::PROCESS_ENDS`]).
+//! 1. A call [`enter`]s: it counts itself in the slot of its thread, and then reads the state of
+//!    the gate. If the process ends, the call is not made, and its status says so
+//!    ([`Status::PROCESS_ENDS`](super::loader::Status::PROCESS_ENDS)).
 //! 2. An exit handler of ours shuts the gate, and waits until no other thread is counted. It runs
 //!    before the handlers that were registered earlier. [`shut_at_exit`] registers it whenever a
 //!    library was loaded or a context was made, and behind the first module, graph, collective and
@@ -36,21 +37,22 @@
 //! A closure that reads managed memory counts as a call as well, and may end the process itself.
 //! Other threads may then read the memory, which the handlers unmap. So the process ends at once.
 //!
+//! The same state refuses every call in a child of `fork` ([`loader`](super::loader)).
+//!
 //! Windows ends all other threads before any library is told of the end, so it needs nothing.
 
 #[cfg(unix)]
 use std::cell::Cell;
 #[cfg(unix)]
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, compiler_fence, fence};
 
+use super::loader::Refusal;
+#[cfg(unix)]
+use super::loader::{self, State};
+#[cfg(unix)]
+use super::membarrier;
 #[cfg(unix)]
 use cuda_rt_driver::host_function::{self, Gate};
-
-/// A library's status type.
-pub(super) trait Status {
-    /// The status of a call that was not made, because the process ends.
-    const PROCESS_ENDS: Self;
-}
 
 /// How long the end of the process waits for calls to return.
 #[cfg(unix)]
@@ -69,15 +71,6 @@ struct Slot {
 /// The newest slot.
 #[cfg(unix)]
 static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
-/// Whether the gate is shut.
-#[cfg(unix)]
-static IS_SHUT: AtomicBool = AtomicBool::new(false);
-/// Whether `membarrier` can stand for the barrier of [`enter`].
-#[cfg(unix)]
-static HAS_MEMBARRIER: AtomicBool = AtomicBool::new(false);
-/// The process that registered the handler. A child of `fork` has none of the threads counted.
-#[cfg(unix)]
-static PROCESS: AtomicI32 = AtomicI32::new(0);
 
 #[cfg(unix)]
 thread_local! {
@@ -109,26 +102,38 @@ pub(super) struct Inside(
     std::marker::PhantomData<*const ()>,
 );
 
-/// Begins a call, or returns `None` if the process ends.
+/// Begins a call, or says why none may be made.
 #[cfg(unix)]
 #[inline]
-pub(super) fn enter() -> Option<Inside> {
+pub(super) fn enter() -> Result<Inside, Refusal> {
     let slot = SLOT.get().unwrap_or_else(take_slot);
     let calls = slot.calls.load(Ordering::Relaxed);
     slot.calls.store(calls + 1, Ordering::Relaxed);
     let inside = Inside(slot, std::marker::PhantomData);
-    if HAS_MEMBARRIER.load(Ordering::Relaxed) {
-        compiler_fence(Ordering::SeqCst);
-    } else {
-        fence(Ordering::SeqCst);
+    // `membarrier` stands for the barrier in this state.
+    compiler_fence(Ordering::SeqCst);
+    match loader::state() {
+        State::OPEN => Ok(inside),
+        _ => enter_behind_a_barrier(inside),
     }
-    (!IS_SHUT.load(Ordering::Relaxed)).then_some(inside)
+}
+
+/// The rest of [`enter`] in all other states.
+#[cfg(unix)]
+#[cold]
+fn enter_behind_a_barrier(inside: Inside) -> Result<Inside, Refusal> {
+    fence(Ordering::SeqCst);
+    match loader::settled_state() {
+        State::OPEN | State::FENCED | State::UNKNOWN => Ok(inside),
+        State::FORKED => Err(Refusal::Forked),
+        _ => Err(Refusal::ProcessEnds),
+    }
 }
 
 #[cfg(not(unix))]
 #[inline]
-pub(super) fn enter() -> Option<Inside> {
-    Some(Inside(std::marker::PhantomData))
+pub(super) fn enter() -> Result<Inside, Refusal> {
+    Ok(Inside(std::marker::PhantomData))
 }
 
 #[cfg(unix)]
@@ -144,10 +149,19 @@ impl Drop for Inside {
 /// The gate, for the user's parts of host functions.
 #[cfg(unix)]
 const GATE: Gate = Gate {
-    // The count stays until `leave`.
-    enter: || enter().map(std::mem::forget).is_some(),
+    enter: || match enter() {
+        Ok(inside) => {
+            // The count stays until `leave`.
+            std::mem::forget(inside);
+            true
+        }
+        // In a child, only simulated devices call host functions.
+        Err(refusal) => refusal == Refusal::Forked,
+    },
     leave: || {
-        if let Some(slot) = SLOT.get() {
+        if let Some(slot) = SLOT.get()
+            && !loader::is_child()
+        {
             drop(Inside(slot, std::marker::PhantomData));
         }
     },
@@ -201,12 +215,8 @@ fn add_slot() -> &'static Slot {
 /// this is called again after each call in which a library may register handlers of its own.
 #[cfg(unix)]
 pub(super) fn shut_at_exit() {
-    let process = std::process::id().cast_signed();
     // SAFETY: `shut` waits for each thread that is counted, and `enter` counts or refuses.
     unsafe { host_function::set_gate(GATE) };
-    if PROCESS.swap(process, Ordering::Relaxed) != process {
-        HAS_MEMBARRIER.store(membarrier::register(), Ordering::Relaxed);
-    }
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
         unsafe extern "C" {
@@ -237,16 +247,17 @@ pub(super) fn shut_at_exit() {}
 /// Shuts the gate, and waits until no other thread is inside.
 #[cfg(unix)]
 fn shut(status: libc::c_int) {
-    if PROCESS.load(Ordering::Relaxed) != std::process::id().cast_signed() {
+    // A child of `fork` has none of the threads counted.
+    if !loader::is_this_process() {
         return;
     }
-    IS_SHUT.store(true, Ordering::Relaxed);
+    let was = loader::shut();
     if host_function::is_inside() {
         end_at_once(status, "a host function ended the process");
     }
-    let is_ordered = match HAS_MEMBARRIER.load(Ordering::Relaxed) {
-        true => membarrier::execute(),
-        false => {
+    let is_ordered = match was {
+        State::OPEN => membarrier::execute(),
+        _ => {
             fence(Ordering::SeqCst);
             true
         }
@@ -277,38 +288,6 @@ fn end_at_once(status: libc::c_int, why: &str) -> ! {
     let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
     // SAFETY: the call ends the process, and runs nothing of it.
     unsafe { libc::_exit(status) }
-}
-
-/// Linux's `membarrier`, for the threads of this process.
-#[cfg(target_os = "linux")]
-mod membarrier {
-    const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
-    const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
-
-    fn call(command: libc::c_int) -> bool {
-        // SAFETY: the call takes two numbers, and touches no memory.
-        unsafe { libc::syscall(libc::SYS_membarrier, command, 0) == 0 }
-    }
-
-    /// Announces that this process will call [`execute`]. Returns whether it can.
-    pub(super) fn register() -> bool {
-        call(REGISTER_PRIVATE_EXPEDITED)
-    }
-
-    /// Makes each running thread execute a full barrier. Returns whether it did.
-    pub(super) fn execute() -> bool {
-        call(PRIVATE_EXPEDITED)
-    }
-}
-
-#[cfg(all(unix, not(target_os = "linux")))]
-mod membarrier {
-    pub(super) fn register() -> bool {
-        false
-    }
-    pub(super) fn execute() -> bool {
-        false
-    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -347,12 +326,13 @@ mod tests {
     fn load_library() {
         // SAFETY: the handler is a function, and lives for ever.
         assert_eq!(unsafe { libc::atexit(destroy) }, 0);
+        loader::begin().unwrap();
         shut_at_exit();
     }
 
     /// A call of the library. Returns whether it was made.
     fn call() -> bool {
-        let Some(_inside) = enter() else { return false };
+        let Ok(_inside) = enter() else { return false };
         for _ in 0..100 {
             if IS_DESTROYED.load(Ordering::SeqCst) {
                 std::process::abort();

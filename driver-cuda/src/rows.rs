@@ -52,16 +52,20 @@ pub(super) unsafe fn copy(
     if extent.bytes() == 0 {
         return Ok(());
     }
-    let (library, stream) = (context.library(), stream::handle(stream));
+    let stream = stream::handle(stream);
     if extent.depth == 1 {
         let copy = plane(to, from, extent);
         // SAFETY: by this function's contract the rows of both sides are live and in bounds, and
         // the stream is live. The call reads `copy` before it returns.
-        return context.enqueue(|| unsafe { library.cuMemcpy2DAsync_v2(&copy, stream) });
+        return context.enqueue("cuMemcpy2DAsync", |library| unsafe {
+            library.cuMemcpy2DAsync_v2(&copy, stream)
+        });
     }
     let copy = planes(to, from, extent);
     // SAFETY: as above.
-    context.enqueue(|| unsafe { library.cuMemcpy3DAsync_v2(&copy, stream) })
+    context.enqueue("cuMemcpy3DAsync", |library| unsafe {
+        library.cuMemcpy3DAsync_v2(&copy, stream)
+    })
 }
 
 fn plane(to: Side, from: Side, extent: CopyExtent) -> ffi::CUDA_MEMCPY2D {

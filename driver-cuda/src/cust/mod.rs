@@ -43,6 +43,7 @@ use cust::memory::{AsyncCopyDestination, DevicePointer, DeviceSlice};
 use cust::stream::Stream;
 
 use crate::CudaDriver;
+use crate::library::Permitted;
 use cuda_rt_driver::{
     Advice, Communicator, CopyExtent, DeviceAddress, DriverError, DriverResult, ErrorCode, ForeignUse,
     HostFunction, HostMemory, Location, MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent,
@@ -176,8 +177,9 @@ impl Events for CustDriver {
         let event = unsafe { event(raw) };
         // SAFETY: the handle is live.
         let stream = unsafe { stream(on) };
-        let record = || check("cuEventRecord", event.record(&stream));
-        self.cuda.report(self.cuda.context().enqueue(record))
+        let record = |_: Permitted<'_>| check("cuEventRecord", event.record(&stream));
+        self.cuda
+            .report(self.cuda.context().enqueue("cuEventRecord", record))
     }
 
     unsafe fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
@@ -233,14 +235,15 @@ impl Copies for CustDriver {
         let source = unsafe { slice::<u8>(source, bytes) };
         // SAFETY: the handle is live.
         let stream = unsafe { stream(on) };
-        let copy = || {
+        let copy = |_: Permitted<'_>| {
             let mut destination = destination;
             // SAFETY: by this function's contract no access conflicts until the copy is done. cust
             // calls nothing for 0 bytes.
             let copied = unsafe { source.async_copy_to(&mut destination, &stream) };
             check("cuMemcpyDtoDAsync_v2", copied)
         };
-        self.cuda.report(self.cuda.context().enqueue(copy))
+        self.cuda
+            .report(self.cuda.context().enqueue("cuMemcpyDtoDAsync", copy))
     }
 
     unsafe fn fill(
@@ -260,7 +263,7 @@ impl Copies for CustDriver {
             [byte] => {
                 // SAFETY: by this function's contract the range is live and in bounds.
                 let range = unsafe { slice::<u8>(destination, count) };
-                context.enqueue(|| {
+                context.enqueue("cuMemsetD8Async", |_| {
                     let mut range = range;
                     // SAFETY: by this function's contract no access conflicts until the fill is
                     // done.
@@ -272,7 +275,7 @@ impl Copies for CustDriver {
                 // SAFETY: by this function's contract the range is live and in bounds.
                 let range = unsafe { slice::<u16>(destination, count) };
                 let value = u16::from_ne_bytes([a, b]);
-                context.enqueue(|| {
+                context.enqueue("cuMemsetD16Async", |_| {
                     let mut range = range;
                     // SAFETY: by this function's contract no access conflicts until the fill is
                     // done; the destination is aligned to 2.
@@ -284,7 +287,7 @@ impl Copies for CustDriver {
                 // SAFETY: by this function's contract the range is live and in bounds.
                 let range = unsafe { slice::<u32>(destination, count) };
                 let value = u32::from_ne_bytes([a, b, c, d]);
-                context.enqueue(|| {
+                context.enqueue("cuMemsetD32Async", |_| {
                     let mut range = range;
                     // SAFETY: by this function's contract no access conflicts until the fill is
                     // done; the destination is aligned to 4.
@@ -332,7 +335,7 @@ impl Kernels for CustDriver {
                 self.cuda
                     .permit_shared(kernel, function.to_raw().cast(), shape.shared_bytes)?;
             }
-            let launch = || {
+            let launch = |_: Permitted<'_>| {
                 // SAFETY: by the contract of `launch` the parameters are as the kernel's entry
                 // takes them. CUDA copies the values, and writes neither to them nor to the list.
                 let launched = unsafe {
@@ -346,7 +349,7 @@ impl Kernels for CustDriver {
                 };
                 check("cuLaunchKernel", launched)
             };
-            let launched = self.cuda.context().enqueue(launch);
+            let launched = self.cuda.context().enqueue("cuLaunchKernel", launch);
             self.cuda
                 .report(launched.map_err(|error| error::explain_launch(error, kernel, shape)))
         })?;

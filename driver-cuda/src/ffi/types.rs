@@ -60,7 +60,12 @@ pub(super) use numbers;
 macro_rules! driver_numbers {
     ($expand:ident $($head:tt)*) => { $expand! { $($head)*
         /// The status that every driver function returns.
-        enum CUresult { CUDA_SUCCESS = 0, CUDA_ERROR_DEINITIALIZED = 4, CUDA_ERROR_NOT_READY = 600 }
+        enum CUresult {
+            CUDA_SUCCESS = 0,
+            CUDA_ERROR_NOT_INITIALIZED = 3,
+            CUDA_ERROR_DEINITIALIZED = 4,
+            CUDA_ERROR_NOT_READY = 600,
+        }
 
         enum CUdevice_attribute {
             CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
