@@ -28,7 +28,6 @@ const COMPILERS: &[&str] = if cfg!(target_os = "linux") {
 /// works on the right objects: streams and events belong to one context, and the default stream is
 /// never used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub enum ContextCheck {
     /// Calls `cuCtxGetCurrent` before each call, and `cuCtxSetCurrent` if another context is
     /// current.
@@ -44,6 +43,13 @@ impl ContextCheck {
     /// without. Record, wait, launch, query and synchronise all succeed there with no context
     /// current, and with another context current.
     pub const DEFAULT: Self = Self::WhenRefused;
+
+    const fn prelude(self) -> u8 {
+        match self {
+            Self::EveryCall => CHECKS,
+            Self::WhenRefused => NOTHING,
+        }
+    }
 }
 
 /// A device's primary context.
@@ -57,10 +63,19 @@ pub(crate) struct Context {
     handle: ffi::CUcontext,
     device: ffi::CUdevice,
     ordinal: usize,
-    check: AtomicU8,
+    /// What a call that enqueues does first: [`CHECKS`], [`IS_LOST`], or nothing. One number, so
+    /// that such a call reads one.
+    prelude: AtomicU8,
     /// The error of a host function that failed. Every later call returns it.
     lost: OnceLock<DriverError>,
 }
+
+/// The prelude of most calls.
+const NOTHING: u8 = 0;
+/// The calls make the context current ([`ContextCheck::EveryCall`]).
+const CHECKS: u8 = 1;
+/// A host function failed: `lost` says why.
+const IS_LOST: u8 = 2;
 
 // SAFETY: a CUDA context may be used from any thread; `handle` is only a name for it, never
 // dereferenced here.
@@ -91,7 +106,7 @@ impl Context {
             handle,
             device,
             ordinal,
-            check: AtomicU8::new(ContextCheck::DEFAULT as u8),
+            prelude: AtomicU8::new(ContextCheck::DEFAULT.prelude()),
             lost: OnceLock::new(),
         })
     }
@@ -109,12 +124,14 @@ impl Context {
     }
 
     pub(super) fn set_check(&self, check: ContextCheck) {
-        self.check.store(check as u8, Ordering::Relaxed);
+        self.prelude.fetch_and(!CHECKS, Ordering::Relaxed);
+        self.prelude.fetch_or(check.prelude(), Ordering::Relaxed);
     }
 
     /// Makes every later call fail with `why`. The first loss counts.
     pub(super) fn lose(&self, why: DriverError) {
         let _ = self.lost.set(why);
+        self.prelude.fetch_or(IS_LOST, Ordering::Release);
     }
 
     /// An error if a host function has failed. A wait asks it after its call too: a function that
@@ -128,7 +145,7 @@ impl Context {
     }
 
     /// An error if no call may be made: from inside a host function, or after one has failed. Every
-    /// call of a driver comes through here.
+    /// call of a driver comes through here, or through the same checks in `enqueue`.
     #[inline]
     fn check_permitted(&self) -> DriverResult<()> {
         host_function::check("cuCtxGetCurrent")?;
@@ -190,14 +207,34 @@ impl Context {
         name: &'static str,
         call: impl Fn(Permitted<'_>) -> DriverResult<()>,
     ) -> DriverResult<()> {
-        self.check_permitted()?;
-        let inside = process_end::enter().map_err(|refusal| refusal.error(name))?;
-        let permitted = self.library.permitted(&inside);
-        if self.check.load(Ordering::Relaxed) == ContextCheck::EveryCall as u8 {
-            self.make_current()?;
-            return call(permitted);
+        host_function::check("cuCtxGetCurrent")?;
+        let mut is_checked = false;
+        if self.prelude.load(Ordering::Acquire) != NOTHING {
+            is_checked = self.begin()?;
         }
-        call(permitted).or_else(|error| self.enqueue_again(error, || call(permitted)))
+        let inside = process_end::enter().map_err(|refusal| refusal.error(name))?;
+        // A loop, so that the call is in the program once.
+        loop {
+            let Err(error) = call(self.library.permitted(&inside)) else {
+                return Ok(());
+            };
+            if is_checked {
+                return Err(error);
+            }
+            self.prepare_again(error)?;
+            is_checked = true;
+        }
+    }
+
+    /// What comes before some calls that enqueue. Returns whether the context was checked.
+    #[cold]
+    fn begin(&self) -> DriverResult<bool> {
+        self.check_lost()?;
+        let checks = self.prelude.load(Ordering::Acquire) & CHECKS != 0;
+        if checks {
+            self.make_current()?;
+        }
+        Ok(checks)
     }
 
     /// As [`enqueue`](Self::enqueue), for a call that depends on the current context too. Example:
@@ -214,11 +251,12 @@ impl Context {
         call(self.library.permitted(&inside))
     }
 
+    /// Whether a call that failed is made again: `Ok` if another context was current.
     #[cold]
-    fn enqueue_again(&self, error: DriverError, call: impl FnOnce() -> DriverResult<()>) -> DriverResult<()> {
+    fn prepare_again(&self, error: DriverError) -> DriverResult<()> {
         // A refused call has enqueued nothing, so it may be made again.
         if is_refusal(error.code()) && self.make_current()? {
-            call()
+            Ok(())
         } else {
             Err(error)
         }

@@ -98,6 +98,7 @@ impl<'a> Call<'a> {
         };
         let at = self.at;
         let observed = self.core.observed();
-        Ok(observed.operation(at, self.tag, operation, || work(driver, at.raw)))
+        // The closure owns what it needs: without an observer it then stays in registers.
+        Ok(observed.operation(at, self.tag, operation, move || work(driver, at.raw)))
     }
 }

@@ -90,7 +90,7 @@ impl<R: Bundle<Device = AnyDevice>> KeptGraph<R> {
         let tag = std::any::type_name::<Branded<'_>>();
         let call = Call::new(stream.core(), stream.at(), tag, "KeptGraph::launch");
         let raw = instance.raw().during(call.name())?;
-        call.enqueue(Kind::Graph, "graph", 0, |driver, at| {
+        call.enqueue(Kind::Graph, "graph", 0, move |driver, at| {
             // SAFETY: KEPT-GRAPH-1: the graph uses only its own memory and the bundle's, whose uses
             // are in the order of `at`, the stream that keeps it.
             unsafe { driver.launch_graph(raw, at) }

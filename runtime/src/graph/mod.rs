@@ -146,7 +146,7 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     pub fn launch(&mut self, stream: &Stream<S>) -> Result<()> {
         let call = stream.call("Graph::launch");
         let raw = self.instance.raw().during(call.name())?;
-        call.enqueue(Kind::Graph, "graph", 0, |driver, at| {
+        call.enqueue(Kind::Graph, "graph", 0, move |driver, at| {
             // SAFETY: GRAPH-1 and GRAPH-2: the graph uses only its own memory and the bundle's,
             // whose uses are in the order of `S`. `stream` is `S`, so the replay is ordered with
             // every other use.

@@ -14,14 +14,23 @@ const MAX_THREADS: u32 = 1024;
 
 /// How many threads a grid has, (x, y, z).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Threads {
+enum Threads<const AXES: usize> {
     /// So many threads.
-    Covering([usize; 3]),
+    Covering([usize; AXES]),
     /// All threads of so many blocks, whose size is known at the launch.
-    Blocks([usize; 3]),
+    Blocks([usize; AXES]),
 }
 
-impl Threads {
+impl<const AXES: usize> Threads<AXES> {
+    fn in_space(self) -> Threads<3> {
+        match self {
+            Self::Covering(threads) => Threads::Covering(in_space(threads, 1)),
+            Self::Blocks(blocks) => Threads::Blocks(in_space(blocks, 1)),
+        }
+    }
+}
+
+impl Threads<3> {
     /// The threads of the launch along each axis.
     fn along(self, block: [u32; 3]) -> Result<[usize; 3], GridError> {
         match self {
@@ -44,15 +53,62 @@ impl Threads {
     }
 }
 
-fn shape(threads: Threads, block: [u32; 3], shared_bytes: usize) -> Result<LaunchShape, GridError> {
-    let in_block = block
-        .iter()
-        .try_fold(1u32, |product, side| product.checked_mul(*side));
+/// The value along each of three axes, from the values along the first ones.
+#[inline]
+fn in_space<T: Copy, const AXES: usize>(along: [T; AXES], rest: T) -> [T; 3] {
+    let mut all = [rest; 3];
+    all[..AXES].copy_from_slice(&along);
+    all
+}
+
+/// The blocks that cover `threads`. A division takes long, and most blocks have a power of two of
+/// threads along an axis.
+#[inline]
+fn blocks_along(threads: u64, block: u32) -> u64 {
+    if block.is_power_of_two() {
+        let rest = threads & u64::from(block - 1);
+        (threads >> block.trailing_zeros()) + u64::from(rest != 0)
+    } else {
+        threads.div_ceil(u64::from(block))
+    }
+}
+
+/// `#[kernel]` computes the size from constants. The driver refuses a size that is too large.
+#[inline]
+fn shared(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+/// The shape of the usual launch: a line of threads, in blocks of a power of two.
+#[inline]
+fn usual_line(threads: Threads<1>, block: [u32; 3], shared_bytes: usize) -> Option<LaunchShape> {
+    let (Threads::Covering([threads]), [side, 1, 1]) = (threads, block) else {
+        return None;
+    };
+    if !side.is_power_of_two() || side > MAX_THREADS {
+        return None;
+    }
+    let blocks = blocks_along(threads as u64, side);
+    // Within the limit, the threads are few enough as well.
+    (blocks <= MAX_BLOCKS[0]).then_some(LaunchShape {
+        grid: [blocks as u32, 1, 1],
+        block,
+        shared_bytes: shared(shared_bytes),
+        extent: Extent {
+            x: threads as u64,
+            y: 1,
+            z: 1,
+        },
+    })
+}
+
+fn shape(threads: Threads<3>, block: [u32; 3], shared_bytes: usize) -> Result<LaunchShape, GridError> {
     let fits = block
         .iter()
         .zip(MAX_BLOCK)
         .all(|(side, limit)| (1..=limit).contains(side));
-    if !fits || in_block.is_none_or(|threads| threads > MAX_THREADS) {
+    // The sides are within their limits, so the product is below 2^32.
+    if !fits || block.iter().product::<u32>() > MAX_THREADS {
         return Err(GridError::Block(block));
     }
     let extent = threads.along(block)?.map(|side| side as u64);
@@ -64,11 +120,7 @@ fn shape(threads: Threads, block: [u32; 3], shared_bytes: usize) -> Result<Launc
     }
     let mut grid = [1u32; 3];
     for axis in 0..3 {
-        // Most grids have one thread along two axes, and a division takes long.
-        let blocks = match extent[axis] {
-            1 => 1,
-            side => side.div_ceil(u64::from(block[axis])),
-        };
+        let blocks = blocks_along(extent[axis], block[axis]);
         let limit = MAX_BLOCKS[axis];
         grid[axis] = u32::try_from(blocks)
             .ok()
@@ -82,9 +134,7 @@ fn shape(threads: Threads, block: [u32; 3], shared_bytes: usize) -> Result<Launc
     Ok(LaunchShape {
         grid,
         block,
-        // `#[kernel]` computes the size from constants. The driver refuses a size that is too
-        // large.
-        shared_bytes: u32::try_from(shared_bytes).unwrap_or(u32::MAX),
+        shared_bytes: shared(shared_bytes),
         extent: Extent {
             x: extent[0],
             y: extent[1],
@@ -94,21 +144,26 @@ fn shape(threads: Threads, block: [u32; 3], shared_bytes: usize) -> Result<Launc
 }
 
 macro_rules! grids {
-    ($($(#[$doc:meta])* $name:ident;)*) => { $(
+    ($($(#[$doc:meta])* $name:ident: $axes:literal $(, $usual:ident)?;)*) => { $(
         $(#[$doc])*
         ///
         /// The last blocks may have threads outside the extent. These threads do not enter the
         /// kernel.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $name {
-            threads: Threads,
-            block: [u32; 3],
+            threads: Threads<$axes>,
+            block: [u32; $axes],
         }
 
         impl $name {
             #[doc(hidden)]
+            #[inline]
             pub fn __shape(&self, block: Option<[u32; 3]>, shared_bytes: usize) -> Result<LaunchShape, GridError> {
-                shape(self.threads, block.unwrap_or(self.block), shared_bytes)
+                let block = block.unwrap_or(in_space(self.block, 1));
+                $(if let Some(shape) = $usual(self.threads, block, shared_bytes) {
+                    return Ok(shape);
+                })?
+                shape(self.threads.in_space(), block, shared_bytes)
             }
         }
     )* };
@@ -116,7 +171,7 @@ macro_rules! grids {
 
 grids! {
     /// A launch of threads in a line, by default in blocks of 256.
-    Grid1;
+    Grid1: 1, usual_line;
     /// A launch of threads in a rectangle, (x, y), by default in blocks of 32×8.
     ///
     /// ```
@@ -127,7 +182,7 @@ grids! {
     /// let strided = Grid2::blocks(60, 34).block(16, 16); // whole blocks, for any image
     /// assert!(frame != square && square != strided);
     /// ```
-    Grid2;
+    Grid2: 2;
     /// A launch of threads in a box, (x, y, z), by default in blocks of 32×4×2.
     ///
     /// ```
@@ -138,7 +193,7 @@ grids! {
     /// let strided = Grid3::blocks(4, 4, 4).block(8, 8, 8); // whole blocks, for any volume
     /// assert!(volume != cubes && cubes != strided);
     /// ```
-    Grid3;
+    Grid3: 3;
 }
 
 impl Grid1 {
@@ -148,10 +203,11 @@ impl Grid1 {
     /// threads, a kernel with a `PerThread` output leaves the other elements as they were, and the
     /// launch succeeds, as in CUDA. A kernel that returns its element is refused
     /// ([`GridError::Output`]).
+    #[inline]
     pub fn covering(threads: usize) -> Self {
         Self {
-            threads: Threads::Covering([threads, 1, 1]),
-            block: [256, 1, 1],
+            threads: Threads::Covering([threads]),
+            block: [256],
         }
     }
 
@@ -170,18 +226,20 @@ impl Grid1 {
     /// let covering = Grid1::covering(512 * 128).block(128);
     /// # let _ = (strided, covering);
     /// ```
+    #[inline]
     pub fn blocks(blocks: usize) -> Self {
         Self {
-            threads: Threads::Blocks([blocks, 1, 1]),
-            block: [256, 1, 1],
+            threads: Threads::Blocks([blocks]),
+            block: [256],
         }
     }
 
     /// The same launch in blocks of `threads` threads. A kernel with a block size of its own
     /// ignores this size.
+    #[inline]
     pub fn block(self, threads: u32) -> Self {
         Self {
-            block: [threads, 1, 1],
+            block: [threads],
             ..self
         }
     }
@@ -190,27 +248,30 @@ impl Grid1 {
 impl Grid2 {
     /// One thread for each of `width` × `height` elements. Elements outside are not written: see
     /// [`Grid1::covering`].
+    #[inline]
     pub fn covering(width: usize, height: usize) -> Self {
         Self {
-            threads: Threads::Covering([width, height, 1]),
-            block: [32, 8, 1],
+            threads: Threads::Covering([width, height]),
+            block: [32, 8],
         }
     }
 
     /// All threads of `x` × `y` blocks, as [`Grid1::blocks`] in two dimensions. The default block
     /// is 32×8.
+    #[inline]
     pub fn blocks(x: usize, y: usize) -> Self {
         Self {
-            threads: Threads::Blocks([x, y, 1]),
-            block: [32, 8, 1],
+            threads: Threads::Blocks([x, y]),
+            block: [32, 8],
         }
     }
 
     /// The same launch in blocks of `x` × `y` threads. A kernel with a block size of its own
     /// ignores this size.
+    #[inline]
     pub fn block(self, x: u32, y: u32) -> Self {
         Self {
-            block: [x, y, 1],
+            block: [x, y],
             ..self
         }
     }
@@ -219,6 +280,7 @@ impl Grid2 {
 impl Grid3 {
     /// One thread for each of `x` × `y` × `z` elements. Elements outside are not written: see
     /// [`Grid1::covering`].
+    #[inline]
     pub fn covering(x: usize, y: usize, z: usize) -> Self {
         Self {
             threads: Threads::Covering([x, y, z]),
@@ -228,6 +290,7 @@ impl Grid3 {
 
     /// All threads of `x` × `y` × `z` blocks, as [`Grid1::blocks`] in three dimensions. The default
     /// block is 32×4×2.
+    #[inline]
     pub fn blocks(x: usize, y: usize, z: usize) -> Self {
         Self {
             threads: Threads::Blocks([x, y, z]),
@@ -237,6 +300,7 @@ impl Grid3 {
 
     /// The same launch in blocks of `x` × `y` × `z` threads. A kernel with a block size of its own
     /// ignores this size.
+    #[inline]
     pub fn block(self, x: u32, y: u32, z: u32) -> Self {
         Self {
             block: [x, y, z],

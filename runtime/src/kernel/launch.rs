@@ -44,7 +44,7 @@ impl<S: StreamTag> Stream<S> {
         if shape.is_empty() {
             return Ok(());
         }
-        let launched = call.attempt(Kind::Kernel, kernel.name, 0, |driver, at| {
+        let launched = call.attempt(Kind::Kernel, kernel.name, 0, move |driver, at| {
             if padded {
                 // SAFETY: by this function's contract there is one pointer to a live value for each
                 // parameter, and the slices belong to `S`. Their memory is freed in this stream's

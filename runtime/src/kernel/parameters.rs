@@ -166,7 +166,7 @@ pub unsafe trait Parameters {
     type Return: Return;
 
     #[doc(hidden)]
-    fn pointers<S>(passed: &Self::Passed<'_, S>, last: &LastParameters) -> Self::Pointers;
+    fn pointers<S>(passed: &Self::Passed<'_, S>, last: &LastParameters<'_>) -> Self::Pointers;
 
     /// Address and length of the memory for what the kernel returns; no memory if it returns
     /// nothing.
@@ -200,9 +200,9 @@ const fn parameter<T>(kind: ParameterKind) -> Parameter {
 
 /// The parameters after the user's own.
 #[derive(Debug)]
-pub struct LastParameters {
-    /// The number of threads that enter the kernel.
-    pub(super) extent: Extent,
+pub struct LastParameters<'a> {
+    /// The number of threads that enter the kernel: its place in the launch's shape.
+    pub(super) extent: &'a Extent,
     /// Address and length of the memory for what the kernel returns; not passed if it returns
     /// nothing.
     pub(super) output: [u64; 2],
@@ -223,8 +223,8 @@ unsafe impl Parameters for () {
     const SHARED_BYTES: usize = 0;
 
     #[inline(always)]
-    fn pointers<S>(_: &(), last: &LastParameters) -> Self::Pointers {
-        Cons((&raw const last.extent).cast(), Nil([]))
+    fn pointers<S>(_: &(), last: &LastParameters<'_>) -> Self::Pointers {
+        Cons((&raw const *last.extent).cast(), Nil([]))
     }
     #[inline(always)]
     fn output(_: &()) -> (*mut u8, usize) {
@@ -261,7 +261,7 @@ unsafe impl<W, K: ReturnedOf<W>> Parameters for Fills<K, W> {
     const SHARED_BYTES: usize = 0;
 
     #[inline(always)]
-    fn pointers<S>(_: &(), last: &LastParameters) -> Self::Pointers {
+    fn pointers<S>(_: &(), last: &LastParameters<'_>) -> Self::Pointers {
         let [address, len] = &last.output;
         Cons(
             (&raw const *address).cast(),
@@ -310,7 +310,7 @@ macro_rules! buffer {
         const SHARED_BYTES: usize = R::SHARED_BYTES;
 
         #[inline(always)]
-        fn pointers<S>((slice, rest): &Self::Passed<'_, S>, last: &LastParameters) -> Self::Pointers {
+        fn pointers<S>((slice, rest): &Self::Passed<'_, S>, last: &LastParameters<'_>) -> Self::Pointers {
             let (address, len) = (&raw const slice.address, &raw const slice.len);
             Cons(address.cast(), Cons(len.cast(), R::pointers(rest, last)))
         }
@@ -393,7 +393,7 @@ unsafe impl<K: SharedArgOf<AT>, const AT: usize, R: Parameters> Parameters for (
     const SHARED_BYTES: usize = <K::At<'static> as SharedArgument>::BYTES + R::SHARED_BYTES;
 
     #[inline(always)]
-    fn pointers<S>(passed: &Self::Passed<'_, S>, last: &LastParameters) -> Self::Pointers {
+    fn pointers<S>(passed: &Self::Passed<'_, S>, last: &LastParameters<'_>) -> Self::Pointers {
         R::pointers(passed, last)
     }
 
@@ -434,7 +434,7 @@ unsafe impl<K: ValueOf<AT>, const AT: usize, R: Parameters> Parameters for (Valu
     const SHARED_BYTES: usize = R::SHARED_BYTES;
 
     #[inline(always)]
-    fn pointers<S>((value, rest): &Self::Passed<'_, S>, last: &LastParameters) -> Self::Pointers {
+    fn pointers<S>((value, rest): &Self::Passed<'_, S>, last: &LastParameters<'_>) -> Self::Pointers {
         Cons((&raw const *value).cast(), R::pointers(rest, last))
     }
 

@@ -341,7 +341,7 @@ unsafe fn launch_shape<K: Simulate, S: StreamTag>(
     output: [u64; 2],
 ) -> Result<()> {
     let last = LastParameters {
-        extent: shape.extent,
+        extent: &shape.extent,
         output,
     };
     let pointers = K::Parameters::pointers(arguments, &last);

@@ -108,7 +108,7 @@ impl Observed {
         if !self.is_on() {
             return work();
         }
-        self.tell_around(work, |observer, work| {
+        self.tell_around(work, move |observer, work| {
             observer.operation(at, tag, operation, work)
         })
     }
@@ -139,7 +139,7 @@ impl Observed {
         if !self.is_on() {
             return wait();
         }
-        self.tell_around(wait, |observer, wait| observer.host_waits(stream, wait))
+        self.tell_around(wait, move |observer, wait| observer.host_waits(stream, wait))
     }
 
     #[cold]

@@ -527,7 +527,7 @@ impl<S: StreamTag> Stream<S> {
         if pattern.is_empty() || count == 0 {
             return Ok(());
         }
-        call.enqueue(Kind::Fill, "fill", pattern.len() * count, |driver, at| {
+        call.enqueue(Kind::Fill, "fill", pattern.len() * count, move |driver, at| {
             // SAFETY: as in `raw_copy_to_host`.
             unsafe { driver.fill(to, pattern, count, at) }
         })
@@ -537,7 +537,7 @@ impl<S: StreamTag> Stream<S> {
         if bytes == 0 {
             return Ok(());
         }
-        call.enqueue(Kind::Copy, "copy", bytes, |driver, at| {
+        call.enqueue(Kind::Copy, "copy", bytes, move |driver, at| {
             // SAFETY: as in `raw_copy_to_host`; a shared and a unique borrow do not overlap.
             unsafe { driver.copy(to, from, bytes, at) }
         })
@@ -554,7 +554,7 @@ impl<S: StreamTag> Stream<S> {
         if bytes == 0 {
             return Ok(());
         }
-        call.enqueue(Kind::CopyToHost, "copy to host", bytes, |driver, at| {
+        call.enqueue(Kind::CopyToHost, "copy to host", bytes, move |driver, at| {
             // SAFETY: both ranges belong to this stream's order (`ReadBy`, `WriteBy`), are live and
             // in bounds (SLICE-1, PINNED-SLICE-1), and their owners free them in stream order.
             unsafe { driver.copy_to_host(to, from, bytes, at) }
@@ -572,7 +572,7 @@ impl<S: StreamTag> Stream<S> {
         if bytes == 0 {
             return Ok(());
         }
-        call.enqueue(Kind::CopyToDevice, "copy to device", bytes, |driver, at| {
+        call.enqueue(Kind::CopyToDevice, "copy to device", bytes, move |driver, at| {
             // SAFETY: as in `raw_copy_to_host`.
             unsafe { driver.copy_to_device(to, from, bytes, at) }
         })

@@ -279,7 +279,7 @@ impl<S: StreamTag> Stream<S> {
             Side::From(ours) => ((here, ours), (peer, there), "copy from peer"),
             Side::To(ours) => ((peer, there), (here, ours), "copy to peer"),
         };
-        call.attempt(Kind::CopyPeer, label, bytes, |driver, at| {
+        call.attempt(Kind::CopyPeer, label, bytes, move |driver, at| {
             // SAFETY: the memory at `ours` belongs to this stream's order (`ReadBy`, `WriteBy`) and
             // is freed in it. Every use of the other memory is ordered before the fence that this
             // stream waits for (HANDOFF-1), and its handoff gets a fence after the copy. Both are

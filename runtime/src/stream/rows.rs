@@ -330,7 +330,7 @@ impl Rows {
         destination: &mut DeviceSlice<U, Q>,
     ) -> Result<()> {
         let (to, from) = ((destination.address(), self.to), (source.address(), self.from));
-        call.enqueue(Kind::Copy, "copy", self.extent.bytes(), |driver, at| {
+        call.enqueue(Kind::Copy, "copy", self.extent.bytes(), move |driver, at| {
             // SAFETY: as in `copy_to_host`; a shared and a unique borrow do not overlap.
             unsafe { driver.copy_rows(to, from, self.extent, at) }
         })
@@ -344,7 +344,7 @@ impl Rows {
     ) -> Result<()> {
         let (to, from) = ((destination.address(), self.to), (source.address(), self.from));
         let bytes = self.extent.bytes();
-        call.enqueue(Kind::CopyToDevice, "copy to device", bytes, |driver, at| {
+        call.enqueue(Kind::CopyToDevice, "copy to device", bytes, move |driver, at| {
             // SAFETY: as in `copy_to_host`.
             unsafe { driver.copy_rows_to_device(to, from, self.extent, at) }
         })
