@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use super::ffi::{self, CUstreamCaptureMode};
 use super::function_table;
 use super::library::{Library, Permitted};
-use super::process_end;
+use super::process_end::{self, Inside};
 use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
 
@@ -155,9 +155,16 @@ impl Context {
     /// Makes this context the thread's current one. Returns whether another context was current.
     #[inline]
     fn make_current(&self) -> DriverResult<bool> {
+        host_function::check("cuCtxGetCurrent")?;
+        let inside = process_end::enter().map_err(|refusal| refusal.error("cuCtxGetCurrent"))?;
+        self.make_current_with(self.library.permitted(&inside))
+    }
+
+    #[inline]
+    fn make_current_with(&self, library: Permitted<'_>) -> DriverResult<bool> {
         let mut current = ptr::null_mut();
         // SAFETY: the pointer is to a live CUcontext.
-        unsafe { self.library.cuCtxGetCurrent(&mut current) }?;
+        unsafe { library.cuCtxGetCurrent(&mut current) }?;
         if current == self.handle {
             return Ok(false);
         }
@@ -185,17 +192,40 @@ impl Context {
     /// While the returned value lives, the thread is in relaxed capture mode. Without it, a thread
     /// that captures in global mode would refuse allocations, queries and module loads everywhere
     /// in the process, and lose its capture.
+    ///
+    /// The thread stays inside the gate meanwhile: its calls pass the gate together. So no code of
+    /// a user may run; it gets [`lend`](Self::lend).
     pub(crate) fn enter(&self) -> DriverResult<Entered<'_>> {
         self.check_permitted()?;
-        self.make_current()?;
-        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: the pointer is to a live mode.
-        unsafe { self.library.cuThreadExchangeStreamCaptureMode(&mut mode) }?;
+        let inside = process_end::enter().map_err(|refusal| refusal.error("cuCtxGetCurrent"))?;
+        let previous = self.relax(self.library.permitted(&inside))?;
         Ok(Entered {
             library: self.library,
-            previous: mode,
+            previous,
+            inside,
+        })
+    }
+
+    /// As [`enter`](Self::enter), for code of a user, which may end the process.
+    pub(crate) fn lend(&self) -> DriverResult<Lent<'_>> {
+        self.check_permitted()?;
+        let inside = process_end::enter().map_err(|refusal| refusal.error("cuCtxGetCurrent"))?;
+        let previous = self.relax(self.library.permitted(&inside))?;
+        Ok(Lent {
+            library: self.library,
+            previous,
             thread: PhantomData,
         })
+    }
+
+    /// Makes the context current, and the thread's capture mode relaxed. Returns the mode before.
+    #[inline]
+    fn relax(&self, library: Permitted<'_>) -> DriverResult<CUstreamCaptureMode> {
+        self.make_current_with(library)?;
+        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the pointer is to a live mode.
+        unsafe { library.cuThreadExchangeStreamCaptureMode(&mut mode) }?;
+        Ok(mode)
     }
 
     /// Makes the call of this name, which only enqueues work on a stream. The handles in the call
@@ -293,11 +323,38 @@ impl fmt::Debug for Context {
 pub(crate) struct Entered<'a> {
     library: &'a Library,
     previous: CUstreamCaptureMode,
+    /// The mode belongs to the thread, and so does this proof: neither moves to another thread.
+    inside: Inside,
+}
+
+impl Entered<'_> {
+    /// The calls of the library.
+    #[inline]
+    pub(super) fn library(&self) -> Permitted<'_> {
+        self.library.permitted(&self.inside)
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let mut mode = self.previous;
+        // SAFETY: the pointer is to a live mode. If the call fails, the thread stays in relaxed
+        // mode, which refuses nothing.
+        let _ = unsafe { self.library().cuThreadExchangeStreamCaptureMode(&mut mode) };
+    }
+}
+
+/// As [`Entered`], outside of the gate.
+#[must_use = "dropping it at once restores the capture mode before the call"]
+pub(crate) struct Lent<'a> {
+    library: &'a Library,
+    previous: CUstreamCaptureMode,
     /// The mode belongs to the thread: this value must not move to another thread.
     thread: PhantomData<*const ()>,
 }
 
-impl Drop for Entered<'_> {
+impl Drop for Lent<'_> {
     fn drop(&mut self) {
         let mut mode = self.previous;
         // SAFETY: the pointer is to a live mode. If the call fails, the thread stays in relaxed

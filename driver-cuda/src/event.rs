@@ -19,19 +19,19 @@ pub(super) fn create(context: &Context, timing: bool) -> DriverResult<RawEvent> 
     } else {
         CUevent_flags::CU_EVENT_DISABLE_TIMING
     };
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     let mut event = ptr::null_mut();
     // SAFETY: the pointer is to a live CUevent, and the context is current.
-    unsafe { context.library().cuEventCreate(&mut event, flags.0) }?;
+    unsafe { entered.library().cuEventCreate(&mut event, flags.0) }?;
     Ok(RawEvent(event.expose_provenance() as u64))
 }
 
 /// # Safety
 /// As [`Events::destroy_event`](cuda_rt_driver::Events::destroy_event).
 pub(super) unsafe fn destroy(context: &Context, event: RawEvent) -> DriverResult<()> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     // SAFETY: by this function's contract the handle is live and is not used again.
-    unsafe { context.library().cuEventDestroy_v2(handle(event)) }
+    unsafe { entered.library().cuEventDestroy_v2(handle(event)) }
 }
 
 /// # Safety
@@ -59,10 +59,11 @@ pub(super) unsafe fn wait(context: &Context, stream: RawStream, event: RawEvent)
 
 /// # Safety
 /// The handle is live.
+#[inline]
 pub(super) unsafe fn query(context: &Context, event: RawEvent) -> DriverResult<bool> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     // SAFETY: the handle is live.
-    let status = unsafe { context.library().entries().cuEventQuery(handle(event)) };
+    let status = unsafe { entered.library().entries().cuEventQuery(handle(event)) };
     let done = is_done("cuEventQuery", status)?;
     context.check_lost()?;
     Ok(done)
@@ -70,21 +71,22 @@ pub(super) unsafe fn query(context: &Context, event: RawEvent) -> DriverResult<b
 
 /// # Safety
 /// The handle is live.
+#[inline]
 pub(super) unsafe fn synchronize(context: &Context, event: RawEvent) -> DriverResult<()> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     // SAFETY: the handle is live.
-    unsafe { context.library().cuEventSynchronize(handle(event)) }?;
+    unsafe { entered.library().cuEventSynchronize(handle(event)) }?;
     context.check_lost()
 }
 
 /// # Safety
 /// As [`Events::elapsed_ms`](cuda_rt_driver::Events::elapsed_ms).
 pub(super) unsafe fn elapsed_ms(context: &Context, start: RawEvent, end: RawEvent) -> DriverResult<f32> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     let mut milliseconds = 0.0;
     // SAFETY: the pointer is to a live float, and the handles are live.
     unsafe {
-        context
+        entered
             .library()
             .cuEventElapsedTime(&mut milliseconds, handle(start), handle(end))
     }?;

@@ -47,7 +47,8 @@ impl Value {
 /// alignment. CUDA requires each value to be aligned to its size.
 #[inline]
 fn largest_unit(destination: DeviceAddress, len: usize) -> usize {
-    1 << (destination.0.trailing_zeros().min(len.trailing_zeros()).min(2))
+    let either = destination.0 | len as u64 | 4;
+    1 << either.trailing_zeros()
 }
 
 /// The shortest value that the pattern repeats, of at most `largest` bytes.

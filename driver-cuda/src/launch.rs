@@ -30,11 +30,11 @@ pub(super) unsafe fn launch(
     let function = modules.function(context, kernel)?;
     modules.permit_launch(context, kernel, function, shape)?;
     let stream = stream::handle(stream);
-    let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
     // CUDA copies the values. It writes neither to them nor to the list, whatever its signature
     // says.
     let parameters = parameters.as_ptr().cast_mut().cast::<*mut c_void>();
     let launched = context.enqueue("cuLaunchKernel", |library| {
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (shape.grid, shape.block);
         // SAFETY: the function is of this context. By this function's contract there is one pointer
         // for each of the kernel's parameters. The entry takes these parameters: its name and its
         // layouts were compared with the PTX.

@@ -269,7 +269,7 @@ impl Streams for CudaDriver {
         };
 
         foreign(_name, _stream, _uses, body) => {
-            let _entered = this.report(this.context.enter())?;
+            let _lent = this.report(this.context.lend())?;
             body();
             Ok(())
         };

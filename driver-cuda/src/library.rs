@@ -81,13 +81,15 @@ macro_rules! checked_methods {
 
 driver_entry_points!(checked_methods);
 
-impl Library {
+impl<'a> Permitted<'a> {
     /// The entry points that return their status.
     #[inline]
-    pub(super) fn entries(&self) -> &Entries {
-        &self.0
+    pub(super) fn entries(self) -> Passed<'a> {
+        self.0
     }
+}
 
+impl Library {
     /// The calls of a thread that is not inside a host function.
     #[inline]
     pub(super) fn permitted<'a>(&'a self, inside: &'a Inside) -> Permitted<'a> {

@@ -32,7 +32,7 @@ unsafe impl Sync for Pool {}
 
 impl Pool {
     pub(super) fn create(context: &Context) -> DriverResult<Self> {
-        let _entered = context.enter()?;
+        let entered = context.enter()?;
         let properties = CUmemPoolProps {
             allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
             handleTypes: 0,
@@ -46,7 +46,7 @@ impl Pool {
         let mut pool = ptr::null_mut();
         // SAFETY: the pointers are to a live pool handle and to live properties, whose unused parts
         // are zero.
-        unsafe { context.library().cuMemPoolCreate(&mut pool, &properties) }?;
+        unsafe { entered.library().cuMemPoolCreate(&mut pool, &properties) }?;
 
         let mut keep_bytes = u64::MAX;
         let mut off = 0_i32;
@@ -75,19 +75,19 @@ impl Pool {
         for (attribute, value) in settings {
             // SAFETY: the pool is live; the value is a live u64 for the threshold and an int for
             // the others, as CUDA asks.
-            unsafe { context.library().cuMemPoolSetAttribute(pool, attribute, value) }?;
+            unsafe { entered.library().cuMemPoolSetAttribute(pool, attribute, value) }?;
         }
         Ok(Self(pool))
     }
 
     pub(super) fn stats(&self, context: &Context) -> DriverResult<MemoryPoolStats> {
-        let _entered = context.enter()?;
+        let entered = context.enter()?;
         let read = |attribute| {
             let mut value = 0_u64;
             // SAFETY: the pool is live; the value is a live u64, as CUDA asks for each of the
             // attributes below.
             unsafe {
-                context
+                entered
                     .library()
                     .cuMemPoolGetAttribute(self.0, attribute, (&raw mut value).cast())
             }?;
@@ -107,7 +107,7 @@ impl Pool {
 
     /// Lets `device` read and write all memory of the pool, now and later.
     pub(super) fn grant(&self, context: &Context, device: ffi::CUdevice) -> DriverResult<()> {
-        let _entered = context.enter()?;
+        let entered = context.enter()?;
         let access = CUmemAccessDesc {
             location: CUmemLocation {
                 type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
@@ -116,7 +116,7 @@ impl Pool {
             flags: CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
         };
         // SAFETY: the pool is live, and the pointer is to one live description.
-        unsafe { context.library().cuMemPoolSetAccess(self.0, &access, 1) }
+        unsafe { entered.library().cuMemPoolSetAccess(self.0, &access, 1) }
     }
 
     pub(super) fn reset_peaks(&self, context: &Context) -> DriverResult<()> {
@@ -135,21 +135,21 @@ impl Pool {
 
     /// Sets an attribute whose value is a u64.
     fn set(&self, context: &Context, attribute: CUmemPool_attribute, mut value: u64) -> DriverResult<()> {
-        let _entered = context.enter()?;
+        let entered = context.enter()?;
         // SAFETY: the pool is live. The value is a live u64, as CUDA demands for the attributes
         // that the callers pass.
         unsafe {
-            context
+            entered
                 .library()
                 .cuMemPoolSetAttribute(self.0, attribute, (&raw mut value).cast())
         }
     }
 
     pub(super) fn trim(&self, context: &Context, keep_bytes: u64) -> DriverResult<()> {
-        let _entered = context.enter()?;
+        let entered = context.enter()?;
         let keep_bytes = usize::try_from(keep_bytes).unwrap_or(usize::MAX);
         // SAFETY: the pool is live.
-        unsafe { context.library().cuMemPoolTrimTo(self.0, keep_bytes) }
+        unsafe { entered.library().cuMemPoolTrimTo(self.0, keep_bytes) }
     }
 
     /// # Safety
@@ -160,8 +160,8 @@ impl Pool {
         bytes: usize,
         stream: RawStream,
     ) -> DriverResult<DeviceAddress> {
-        let library = context.library();
-        let _entered = context.enter()?;
+        let entered = context.enter()?;
+        let library = entered.library();
         let mut address = 0;
         let mut alloc = || {
             // SAFETY: the pointer is to a live address, and pool and stream are live.
@@ -198,22 +198,23 @@ fn out_of_memory(context: &Context, error: DriverError, bytes: usize) -> DriverE
 
 /// # Safety
 /// As [`Memory::free`](cuda_rt_driver::Memory::free).
+#[inline]
 pub(super) unsafe fn free(context: &Context, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     // SAFETY: by this function's contract the address came from this pool, and its last use is
     // ordered before this place in the stream.
     unsafe {
-        context
+        entered
             .library()
             .cuMemFreeAsync(address.0, stream::handle(stream))
     }
 }
 
 pub(super) fn info(context: &Context) -> DriverResult<MemoryInfo> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     let (mut free, mut total) = (0, 0);
     // SAFETY: the pointers are to live numbers, and the context is current.
-    unsafe { context.library().cuMemGetInfo_v2(&mut free, &mut total) }?;
+    unsafe { entered.library().cuMemGetInfo_v2(&mut free, &mut total) }?;
     Ok(MemoryInfo {
         free_bytes: free as u64,
         total_bytes: total as u64,
@@ -223,11 +224,11 @@ pub(super) fn info(context: &Context) -> DriverResult<MemoryInfo> {
 /// # Safety
 /// As [`Memory::register_host`](cuda_rt_driver::Memory::register_host).
 pub(super) unsafe fn register_host(context: &Context, memory: &HostMemory) -> DriverResult<()> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     // SAFETY: the memory is mapped for that many bytes (HOST-MEMORY-1), and by this function's
     // contract is not registered yet.
     let registered = unsafe {
-        context.library().cuMemHostRegister_v2(
+        entered.library().cuMemHostRegister_v2(
             memory.address().as_ptr(),
             memory.len_bytes(),
             ffi::CU_MEMHOSTREGISTER_PORTABLE | ffi::CU_MEMHOSTREGISTER_DEVICEMAP,
@@ -242,19 +243,19 @@ pub(super) unsafe fn register_host(context: &Context, memory: &HostMemory) -> Dr
 /// # Safety
 /// As [`Memory::unregister_host`](cuda_rt_driver::Memory::unregister_host).
 pub(super) unsafe fn unregister_host(context: &Context, memory: &HostMemory) -> DriverResult<()> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     // SAFETY: by this function's contract the memory is registered, and no pending work uses it.
-    unsafe { context.library().cuMemHostUnregister(memory.address().as_ptr()) }
+    unsafe { entered.library().cuMemHostUnregister(memory.address().as_ptr()) }
 }
 
 /// Write-combined host memory, page-locked for every context.
 pub(super) fn alloc_write_combined(context: &Context, bytes: usize) -> DriverResult<NonNull<c_void>> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     let mut address = ptr::null_mut();
     let flags =
         ffi::CU_MEMHOSTALLOC_PORTABLE | ffi::CU_MEMHOSTALLOC_DEVICEMAP | ffi::CU_MEMHOSTALLOC_WRITECOMBINED;
     // SAFETY: the pointer is to a live address.
-    let allocated = unsafe { context.library().cuMemHostAlloc(&mut address, bytes, flags) };
+    let allocated = unsafe { entered.library().cuMemHostAlloc(&mut address, bytes, flags) };
     allocated.map_err(|error| {
         let detail = format!("{bytes} bytes of write-combined memory");
         DriverError::with_detail(error.call(), error.code(), detail)
@@ -265,20 +266,20 @@ pub(super) fn alloc_write_combined(context: &Context, bytes: usize) -> DriverRes
 /// # Safety
 /// As [`Memory::free_write_combined`](cuda_rt_driver::Memory::free_write_combined).
 pub(super) unsafe fn free_write_combined(context: &Context, address: NonNull<c_void>) -> DriverResult<()> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     // SAFETY: by this function's contract the address came from `cuMemHostAlloc`, and every use is
     // over.
-    unsafe { context.library().cuMemFreeHost(address.as_ptr()) }
+    unsafe { entered.library().cuMemFreeHost(address.as_ptr()) }
 }
 
 /// The address by which the context's device reaches page-locked memory.
 pub(super) fn mapped_address(context: &Context, address: NonNull<c_void>) -> DriverResult<DeviceAddress> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     let mut on_device = 0;
     // SAFETY: the pointer is to a live address. CUDA looks `address` up among the page-locked
     // ranges, and reads nothing there.
     let found = unsafe {
-        context
+        entered
             .library()
             .cuMemHostGetDevicePointer_v2(&mut on_device, address.as_ptr(), 0)
     };
@@ -291,6 +292,7 @@ pub(super) fn mapped_address(context: &Context, address: NonNull<c_void>) -> Dri
 
 /// Enqueues a copy of `bytes` bytes by the call of this name. Without bytes it makes no call: an
 /// empty buffer's address is dangling, and CUDA must not see it.
+#[inline]
 fn enqueue_copy(
     context: &Context,
     bytes: usize,
@@ -305,6 +307,7 @@ fn enqueue_copy(
 
 /// # Safety
 /// As [`Copies::copy_to_device`](cuda_rt_driver::Copies::copy_to_device).
+#[inline]
 pub(super) unsafe fn copy_to_device(
     context: &Context,
     destination: DeviceAddress,
@@ -321,6 +324,7 @@ pub(super) unsafe fn copy_to_device(
 
 /// # Safety
 /// As [`Copies::copy_to_host`](cuda_rt_driver::Copies::copy_to_host).
+#[inline]
 pub(super) unsafe fn copy_to_host(
     context: &Context,
     destination: NonNull<c_void>,
@@ -337,6 +341,7 @@ pub(super) unsafe fn copy_to_host(
 
 /// # Safety
 /// As [`Copies::copy`](cuda_rt_driver::Copies::copy).
+#[inline]
 pub(super) unsafe fn copy(
     context: &Context,
     destination: DeviceAddress,

@@ -18,11 +18,11 @@ pub(super) fn create(
     priority: i32,
     (least_urgent, most_urgent): (i32, i32),
 ) -> DriverResult<RawStream> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     let mut stream = ptr::null_mut();
     // SAFETY: the pointer is to a live CUstream, and the context is current.
     unsafe {
-        context.library().cuStreamCreateWithPriority(
+        entered.library().cuStreamCreateWithPriority(
             &mut stream,
             CUstream_flags::CU_STREAM_NON_BLOCKING.0,
             // Not `clamp`, which would panic if a driver reported an empty range.
@@ -35,26 +35,26 @@ pub(super) fn create(
 /// # Safety
 /// As [`Streams::destroy_stream`](cuda_rt_driver::Streams::destroy_stream).
 pub(super) unsafe fn destroy(context: &Context, stream: RawStream) -> DriverResult<()> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     // SAFETY: by this function's contract the handle is live and is not used again.
-    unsafe { context.library().cuStreamDestroy_v2(handle(stream)) }
+    unsafe { entered.library().cuStreamDestroy_v2(handle(stream)) }
 }
 
 /// # Safety
 /// The handle is live.
 pub(super) unsafe fn synchronize(context: &Context, stream: RawStream) -> DriverResult<()> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     // SAFETY: the handle is live.
-    unsafe { context.library().cuStreamSynchronize(handle(stream)) }?;
+    unsafe { entered.library().cuStreamSynchronize(handle(stream)) }?;
     context.check_lost()
 }
 
 /// # Safety
 /// The handle is live.
 pub(super) unsafe fn query(context: &Context, stream: RawStream) -> DriverResult<bool> {
-    let _entered = context.enter()?;
+    let entered = context.enter()?;
     // SAFETY: the handle is live.
-    let status = unsafe { context.library().entries().cuStreamQuery(handle(stream)) };
+    let status = unsafe { entered.library().entries().cuStreamQuery(handle(stream)) };
     let done = is_done("cuStreamQuery", status)?;
     context.check_lost()?;
     Ok(done)

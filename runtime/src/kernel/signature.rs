@@ -203,9 +203,12 @@ pub fn launch<K: Simulate, S: StreamTag>(
 where
     K::Parameters: Parameters<Return = ()>,
 {
-    let shape = shape::<K>(grid).map_err(|why| why.of(K::kernel()))?;
-    // SAFETY: the kernel returns nothing, so it has no output for it.
-    unsafe { launch_shape::<K, S>(stream, &shape, &arguments, [0; 2]) }
+    // Matched by reference, so that the shape is not copied.
+    match &shape::<K>(grid) {
+        // SAFETY: the kernel returns nothing, so it has no output for it.
+        Ok(shape) => unsafe { launch_shape::<K, S>(stream, shape, &arguments, [0; 2]) },
+        Err(why) => Err(why.of(K::kernel())),
+    }
 }
 
 /// Launches `K`, which returns something, in the order of `stream`: writes what it returns to
@@ -261,10 +264,10 @@ where
     O: KernelOutput<S, <Way<K> as Returned>::Element>,
 {
     let memory = output.memory();
-    let launched = match covering::<K>(grid, memory[1]) {
+    let launched = match &covering::<K>(grid, memory[1]) {
         // SAFETY: `output` owns or borrows its memory uniquely, at least for this call, and the
         // memory belongs to `S` (`KernelOutput`).
-        Ok(shape) => unsafe { launch_shape::<K, S>(stream, &shape, &arguments, memory) },
+        Ok(shape) => unsafe { launch_shape::<K, S>(stream, shape, &arguments, memory) },
         Err(why) => Err(why.of(K::kernel())),
     };
     match launched {

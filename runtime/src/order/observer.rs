@@ -108,7 +108,9 @@ impl Observed {
         if !self.is_on() {
             return work();
         }
-        self.tell_around(work, move |observer, work| {
+        // Moved here only: without an observer `work` needs no memory.
+        let mut work = Some(work);
+        self.tell_around(&mut once(&mut work), move |observer, work| {
             observer.operation(at, tag, operation, work)
         })
     }
@@ -139,7 +141,10 @@ impl Observed {
         if !self.is_on() {
             return wait();
         }
-        self.tell_around(wait, move |observer, wait| observer.host_waits(stream, wait))
+        let mut wait = Some(wait);
+        self.tell_around(&mut once(&mut wait), move |observer, wait| {
+            observer.host_waits(stream, wait)
+        })
     }
 
     #[cold]
@@ -153,16 +158,20 @@ impl Observed {
     #[cold]
     fn tell_around(
         &self,
-        work: impl FnOnce() -> DriverResult<()>,
+        work: &mut dyn FnMut() -> DriverResult<()>,
         tell: impl FnOnce(&dyn Observer, &mut dyn FnMut() -> DriverResult<()>) -> DriverResult<()>,
     ) -> DriverResult<()> {
-        let Some(observer) = self.observer() else {
-            return work();
-        };
-        let mut work = Some(work);
-        tell(&*observer, &mut || match work.take() {
-            Some(work) => work(),
-            None => unreachable!("an observer runs the work once"),
-        })
+        match self.observer() {
+            None => work(),
+            Some(observer) => tell(&*observer, work),
+        }
+    }
+}
+
+/// Runs `work` when it is called, which happens once.
+fn once(work: &mut Option<impl FnOnce() -> DriverResult<()>>) -> impl FnMut() -> DriverResult<()> {
+    move || match work.take() {
+        Some(work) => work(),
+        None => unreachable!("an observer runs the work once"),
     }
 }

@@ -4,6 +4,7 @@ use std::any::type_name;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 use crate::device::core::DeviceCore;
@@ -224,7 +225,7 @@ impl AnyStream {
     /// ```
     #[inline]
     pub fn run<T>(&self, body: impl for<'id> FnOnce(&Stream<Branded<'id, Scoped<'id>>>) -> T) -> T {
-        body(&self.branded())
+        self.with_branded(body)
     }
 
     /// Like [`run`](Self::run), on a device that has a tag. In `body` the device is `D`, so
@@ -259,13 +260,18 @@ impl AnyStream {
         if !Arc::ptr_eq(&self.core, device.core()) {
             return Err(self.other_device(device.core(), "AnyStream::run_on"));
         }
-        Ok(body(&self.branded()))
+        Ok(self.with_branded(body))
     }
 
-    /// The stream with the tag `S`, which names this stream and its device.
+    /// Lends the stream with the tag `S`, which names this stream and its device. The lent value
+    /// shares this value's reference to the device: nothing is counted.
     #[inline]
-    fn branded<S>(&self) -> Stream<S> {
-        Stream::from_parts(self.at(), Arc::clone(&self.core))
+    fn with_branded<S, T>(&self, body: impl FnOnce(&Stream<S>) -> T) -> T {
+        // SAFETY: the pointer is from an `Arc`. The second `Arc` is never dropped, and never leaves
+        // this function: `body` gets a reference. `self` owns its count meanwhile.
+        let core = unsafe { Arc::from_raw(Arc::as_ptr(&self.core)) };
+        let stream = ManuallyDrop::new(Stream::from_parts(self.at(), core));
+        body(&stream)
     }
 
     /// Blocks the host until all work of this stream is done, as [`Stream::synchronize`] does
