@@ -59,13 +59,13 @@ impl<B> FreeBlocks<B> {
     pub(super) fn reuse(&self, bytes: usize) -> Option<B> {
         let mut free = self.lock();
         let blocks = free.get_mut(&bytes)?;
+        let done = (0..blocks.len()).find(|at| is_over(&blocks[*at].0))?;
         // Mostly the block that came back first.
-        if is_over(&blocks.front()?.0) {
-            return blocks.pop_front().map(|(_, block)| block);
-        }
-        let mut rest = blocks.iter().skip(1);
-        let done = 1 + rest.position(|(last_use, _)| is_over(last_use))?;
-        blocks.remove(done).map(|(_, block)| block)
+        let taken = match done {
+            0 => blocks.pop_front(),
+            _ => blocks.remove(done),
+        };
+        taken.map(|(_, block)| block)
     }
 
     /// Takes back a block that may be reused once `fence` is over.
