@@ -23,6 +23,17 @@ fn is_over(last_use: &Fence) -> bool {
     last_use.query().unwrap_or(false)
 }
 
+/// The place of the first block whose last use is over: mostly the first of all.
+fn first_over<B>(blocks: &VecDeque<(Fence, B)>) -> Option<usize> {
+    if is_over(&blocks.front()?.0) {
+        return Some(0);
+    }
+    let mut others = blocks.iter().skip(1);
+    others
+        .position(|(last_use, _)| is_over(last_use))
+        .map(|at| at + 1)
+}
+
 type BySize<B> = BTreeMap<usize, VecDeque<(Fence, B)>>;
 
 /// Free blocks, by their sizes in bytes. To drop a block frees its memory, which may block.
@@ -59,8 +70,7 @@ impl<B> FreeBlocks<B> {
     pub(super) fn reuse(&self, bytes: usize) -> Option<B> {
         let mut free = self.lock();
         let blocks = free.get_mut(&bytes)?;
-        let done = (0..blocks.len()).find(|at| is_over(&blocks[*at].0))?;
-        // Mostly the block that came back first.
+        let done = first_over(blocks)?;
         let taken = match done {
             0 => blocks.pop_front(),
             _ => blocks.remove(done),
