@@ -1,0 +1,261 @@
+/* A driver library that does each call at once, on the processor: copies are memcpy, and the
+ * kernels `scale` and `add` are loops. The benchmark runs over it where there is no GPU, which
+ * shows that each way of each program gives the right elements, frees what it takes, and calls the
+ * driver with the right arguments. It shows nothing of orders, for nothing here runs later. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INVALID_VALUE = 1, NOT_SUPPORTED = 801 };
+
+#define SUCCEEDS(name) int name(void) { return 0; }
+#define REFUSED(name) int name(void) { fprintf(stderr, #name " is not there\n"); return NOT_SUPPORTED; }
+#define GIVES(name, type, value) int name(type *out) { *out = (value); return 0; }
+
+/* What was made and not destroyed; the test reads the last line. */
+static long live;
+__attribute__((destructor)) static void print_live(void) {
+    fprintf(stderr, "objects left: %ld\n", live);
+}
+static void *make(size_t bytes) {
+    __atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
+    return calloc(1, bytes ? bytes : 1);
+}
+static int destroy(void *object) {
+    if (!object) return INVALID_VALUE;
+    __atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
+    free(object);
+    return 0;
+}
+
+SUCCEEDS(cuInit)
+GIVES(cuDriverGetVersion, int, 13000)
+GIVES(cuDeviceGetCount, int, 1)
+GIVES(cuDeviceGet, int, 0)
+int cuDeviceGetName(char *name, int length, int device) {
+    snprintf(name, length, "the processor, through a driver for tests");
+    return (void)device, 0;
+}
+/* 75 and 76 are the compute capability, 9.0. */
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 1024;
+    return (void)device, 0;
+}
+GIVES(cuDeviceTotalMem_v2, size_t, (size_t)1 << 36)
+GIVES(cuDevicePrimaryCtxRetain, void *, (void *)64)
+SUCCEEDS(cuDevicePrimaryCtxRelease_v2)
+/* No context is current on a thread that set none. */
+static __thread void *current;
+GIVES(cuCtxGetCurrent, void *, current)
+int cuCtxSetCurrent(void *context) {
+    current = context;
+    return 0;
+}
+SUCCEEDS(cuCtxSynchronize)
+int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+    *least = 0;
+    *greatest = -5;
+    return 0;
+}
+SUCCEEDS(cuThreadExchangeStreamCaptureMode)
+
+/* Kernels. A function is 1 for `scale`, 2 for `add`, 3 for all others, which are not launched. */
+struct launch { size_t function; uint64_t address[3], len[3], extent[3]; float factor; };
+struct graph { struct launch *launches; size_t count; };
+struct stream { struct graph *capture; };
+
+static void run(const struct launch *launch) {
+    const float *a = (void *)launch->address[0], *b = (void *)launch->address[1];
+    if (launch->function == 1) {
+        float *out = (void *)launch->address[1];
+        for (uint64_t i = 0; i < launch->extent[0] && i < launch->len[1]; i++)
+            out[i] = a[i] * launch->factor;
+    } else {
+        float *out = (void *)launch->address[2];
+        for (uint64_t i = 0; i < launch->extent[0] && i < launch->len[2]; i++) out[i] = a[i] + b[i];
+    }
+}
+
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned shared, struct stream *stream, void **parameters,
+                   void **extra) {
+    struct launch launch = {.function = (size_t)function};
+    int slices = launch.function == 1 ? 2 : 3;
+    if (launch.function != 1 && launch.function != 2) return NOT_SUPPORTED;
+    if (!current || !stream || extra || shared || gy != 1 || gz != 1 || by != 1 || bz != 1)
+        return INVALID_VALUE;
+    for (int i = 0; i < slices; i++) {
+        launch.address[i] = *(uint64_t *)parameters[2 * i];
+        launch.len[i] = *(uint64_t *)parameters[2 * i + 1];
+    }
+    if (launch.function == 1) launch.factor = *(float *)parameters[4];
+    memcpy(launch.extent, parameters[launch.function == 1 ? 5 : 6], sizeof launch.extent);
+    if (launch.extent[1] != 1 || launch.extent[2] != 1 || (uint64_t)gx * bx < launch.extent[0])
+        return INVALID_VALUE;
+    if (!stream->capture) return run(&launch), 0;
+    struct graph *graph = stream->capture;
+    graph->launches = realloc(graph->launches, (graph->count + 1) * sizeof launch);
+    graph->launches[graph->count++] = launch;
+    return 0;
+}
+
+int cuStreamCreate(struct stream **stream, unsigned flags) {
+    *stream = make(sizeof **stream);
+    return (void)flags, 0;
+}
+int cuStreamCreateWithPriority(struct stream **stream, unsigned flags, int priority) {
+    return (void)priority, cuStreamCreate(stream, flags);
+}
+int cuStreamDestroy_v2(void *stream) { return destroy(stream); }
+SUCCEEDS(cuStreamSynchronize)
+SUCCEEDS(cuStreamQuery)
+SUCCEEDS(cuStreamWaitEvent)
+int cuLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
+    function(data);
+    return (void)stream, 0;
+}
+int cuStreamBeginCapture_v2(struct stream *stream, int mode) {
+    stream->capture = make(sizeof(struct graph));
+    return (void)mode, 0;
+}
+int cuStreamEndCapture(struct stream *stream, struct graph **graph) {
+    *graph = stream->capture;
+    stream->capture = NULL;
+    return 0;
+}
+int cuStreamIsCapturing(struct stream *stream, int *status) {
+    *status = stream->capture != NULL;
+    return 0;
+}
+int cuStreamGetCaptureInfo_v2(struct stream *stream, int *status, unsigned long long *id,
+                              void **graph, void ***dependencies, size_t *count) {
+    static __thread void *node[1];
+    *status = stream->capture != NULL;
+    if (!*status) return 0;
+    node[0] = (void *)(64 + stream->capture->count);
+    if (id) *id = 1;
+    if (graph) *graph = stream->capture;
+    if (dependencies) *dependencies = node;
+    if (count) *count = stream->capture->count != 0;
+    return 0;
+}
+
+int cuEventCreate(void **event, unsigned flags) {
+    *event = make(1);
+    return (void)flags, 0;
+}
+int cuEventDestroy_v2(void *event) { return destroy(event); }
+int cuEventRecord(void *event, void *stream) { return event && stream ? 0 : INVALID_VALUE; }
+SUCCEEDS(cuEventQuery)
+SUCCEEDS(cuEventSynchronize)
+GIVES(cuEventElapsedTime, float, 1)
+
+int cuMemGetInfo_v2(size_t *available, size_t *total) {
+    *available = *total = (size_t)1 << 36;
+    return 0;
+}
+GIVES(cuMemPoolCreate, void *, (void *)64)
+SUCCEEDS(cuMemPoolDestroy)
+SUCCEEDS(cuMemPoolSetAttribute)
+int cuMemPoolGetAttribute(void *pool, int attribute, size_t *value) {
+    *value = 0;
+    return (void)pool, (void)attribute, 0;
+}
+SUCCEEDS(cuMemPoolSetAccess)
+GIVES(cuDeviceCanAccessPeer, int, 0)
+SUCCEEDS(cuMemPoolTrimTo)
+int cuMemAlloc_v2(void **address, size_t bytes) {
+    *address = make(bytes);
+    return 0;
+}
+int cuMemAllocAsync(void **address, size_t bytes, void *stream) {
+    return (void)stream, cuMemAlloc_v2(address, bytes);
+}
+int cuMemAllocFromPoolAsync(void **address, size_t bytes, void *pool, void *stream) {
+    return (void)pool, (void)stream, cuMemAlloc_v2(address, bytes);
+}
+int cuMemFreeAsync(void *address, void *stream) { return (void)stream, destroy(address); }
+int cuMemFree_v2(void *address) { return destroy(address); }
+int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
+    return (void)flags, cuMemAlloc_v2(address, bytes);
+}
+int cuMemFreeHost(void *address) { return destroy(address); }
+SUCCEEDS(cuMemHostRegister_v2)
+SUCCEEDS(cuMemHostUnregister)
+GIVES(cuMemHostGetDevicePointer_v2, void *, NULL)
+
+static int copy(void *to, const void *from, size_t bytes) {
+    if (!current || !to || !from) return INVALID_VALUE;
+    memcpy(to, from, bytes);
+    return 0;
+}
+int cuMemcpyHtoDAsync_v2(void *to, const void *from, size_t bytes, void *stream) {
+    return (void)stream, copy(to, from, bytes);
+}
+int cuMemcpyDtoHAsync_v2(void *to, const void *from, size_t bytes, void *stream) {
+    return (void)stream, copy(to, from, bytes);
+}
+int cuMemcpyDtoDAsync_v2(void *to, const void *from, size_t bytes, void *stream) {
+    return (void)stream, copy(to, from, bytes);
+}
+int cuMemsetD8Async(unsigned char *to, unsigned char value, size_t count, void *stream) {
+    memset(to, value, count);
+    return (void)stream, 0;
+}
+int cuMemsetD32Async(uint32_t *to, uint32_t value, size_t count, void *stream) {
+    for (size_t i = 0; i < count; i++) to[i] = value;
+    return (void)stream, 0;
+}
+REFUSED(cuMemsetD16Async)
+REFUSED(cuMemsetD2D8Async)
+REFUSED(cuMemsetD2D16Async)
+REFUSED(cuMemsetD2D32Async)
+REFUSED(cuMemcpyPeerAsync)
+REFUSED(cuMemcpy2DAsync_v2)
+REFUSED(cuMemcpy3DAsync_v2)
+REFUSED(cuMemAllocManaged)
+REFUSED(cuMemPrefetchAsync)
+REFUSED(cuMemAdvise)
+
+GIVES(cuModuleLoadData, void *, (void *)64)
+GIVES(cuModuleLoadDataEx, void *, (void *)64)
+SUCCEEDS(cuModuleUnload)
+int cuModuleGetFunction(void **function, void *module, const char *name) {
+    size_t found = !strncmp(name, "scale__", 7) ? 1 : !strncmp(name, "add__", 5) ? 2 : 3;
+    *function = (void *)found;
+    return (void)module, 0;
+}
+GIVES(cuFuncGetAttribute, int, 0)
+GIVES(cuOccupancyMaxActiveBlocksPerMultiprocessor, int, 1)
+int cuOccupancyMaxPotentialBlockSize(int *blocks, int *threads) {
+    *blocks = 1;
+    *threads = 1024;
+    return 0;
+}
+
+/* An executable is a copy of the graph. */
+static int instantiate(struct graph **executable, const struct graph *graph) {
+    *executable = make(sizeof **executable);
+    (*executable)->count = graph->count;
+    (*executable)->launches = malloc(graph->count * sizeof *graph->launches);
+    memcpy((*executable)->launches, graph->launches, graph->count * sizeof *graph->launches);
+    return 0;
+}
+int cuGraphInstantiateWithFlags(struct graph **executable, struct graph *graph,
+                                unsigned long long flags) {
+    return (void)flags, instantiate(executable, graph);
+}
+int cuGraphLaunch(struct graph *executable, void *stream) {
+    for (size_t i = 0; i < executable->count; i++) run(&executable->launches[i]);
+    return (void)stream, 0;
+}
+static int forget(struct graph *graph) {
+    free(graph->launches);
+    return destroy(graph);
+}
+int cuGraphDestroy(struct graph *graph) { return forget(graph); }
+int cuGraphExecDestroy(struct graph *graph) { return forget(graph); }
+REFUSED(cuGraphExecUpdate)
+REFUSED(cuGraphExecKernelNodeSetParams)
