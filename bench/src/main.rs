@@ -11,6 +11,7 @@ mod programs;
 mod raw;
 mod report;
 mod rounds;
+mod scaling;
 mod torch;
 mod tracked;
 
@@ -25,7 +26,7 @@ use cuda_rt::{Device, Live};
 use machine::Machine;
 use programs::{ALL, Program};
 use raw::Raw;
-use report::{CUDARC, OURS, RAW, Report, TORCH};
+use report::{CUDARC, RAW, Report, TORCH};
 use rounds::{Named, Outcome, Plan, measure};
 use torch::Torch;
 use tracked::Tracked;
@@ -52,6 +53,13 @@ struct Arguments {
     /// Leaves PyTorch out.
     #[arg(long)]
     no_torch: bool,
+    /// Only ways whose names contain one of these words, for example `--way raw --way cudarc`. For
+    /// scaling, cuda-rt is always there.
+    #[arg(long = "way", value_name = "WORD")]
+    ways: Vec<String>,
+    /// Measures this many rounds, whatever the time.
+    #[arg(long, value_name = "NUMBER")]
+    rounds: Option<usize>,
     /// Lists the programs, and ends.
     #[arg(long)]
     list: bool,
@@ -62,7 +70,19 @@ impl Arguments {
         self.words.is_empty() || self.words.iter().any(|word| name.contains(word.as_str()))
     }
 
+    fn wants_way(&self, name: &str) -> bool {
+        self.ways.is_empty() || self.ways.iter().any(|word| name.contains(word.as_str()))
+    }
+
     fn plan(&self) -> Plan {
+        if let Some(rounds) = self.rounds {
+            return Plan {
+                budget: Duration::ZERO,
+                least: rounds.max(1),
+                most: rounds.max(1),
+                warm_up: 0,
+            };
+        }
         match (self.simulated, self.quick) {
             (true, _) => Plan {
                 budget: Duration::ZERO,
@@ -84,6 +104,16 @@ impl Arguments {
             },
         }
     }
+
+    fn scaling(&self) -> scaling::Plan {
+        let (rounds, calls, most) = match (self.simulated, self.quick) {
+            (true, _) => (2, 10, 100),
+            (_, true) => (11, 50, 10_000),
+            (_, false) => (201, 100, 10_000),
+        };
+        let rounds = self.rounds.map_or(rounds, |rounds| rounds.max(1));
+        scaling::Plan { rounds, calls, most }
+    }
 }
 
 /// The ways beside cuda-rt, which need a GPU.
@@ -104,20 +134,19 @@ fn run<D: Live>(
         .into_iter()
         .filter(|program| arguments.wants(program.name))
         .collect();
-    if chosen.is_empty() {
+    let groups: Vec<&str> = scaling::GROUPS
+        .into_iter()
+        .map(|(name, _)| name)
+        .filter(|name| arguments.wants(name))
+        .collect();
+    if chosen.is_empty() && groups.is_empty() {
         return Err("no program has such a name: `--list` lists them".into());
     }
     for program in chosen {
-        let mut ways: Vec<Named<'_>> = Vec::new();
-        if let Some(others) = &others {
-            ways.push((RAW, program.by_raw(others.raw)));
-        }
-        ways.push((OURS, program.typed(gpu)?));
-        if let Some(others) = &others {
-            ways.push((CUDARC, program.by_cudarc(&others.cudarc)?));
-            if let Some(torch) = &others.torch {
-                ways.push((TORCH, torch.open(program)?));
-            }
+        let ways = ways(arguments, program, gpu, others.as_ref());
+        let mut ways = ways.map_err(|error| format!("{}: {error}", program.name))?;
+        if ways.is_empty() {
+            continue;
         }
         let figures = measure(&mut ways, program.items, arguments.plan());
         report.program(
@@ -125,10 +154,43 @@ fn run<D: Live>(
             figures.map_err(|error| format!("{}: {error}", program.name))?,
         );
     }
+    for group in groups {
+        let raw = others.as_ref().filter(|_| arguments.wants_way(RAW));
+        let raw = raw.map(|others| others.raw);
+        scaling::run(group, gpu, raw, arguments.scaling(), &mut report)?;
+    }
     if !gpu.races().is_empty() {
         return Err("the simulated device saw a race".into());
     }
     report.write(&arguments.out)
+}
+
+/// The ways of a program that are wanted. The first is the one to which others are compared.
+fn ways<'a, D: Live>(
+    arguments: &Arguments,
+    program: Program,
+    gpu: &'a Device<D>,
+    others: Option<&'a Others>,
+) -> Outcome<Vec<Named<'a>>> {
+    let mut ways = Vec::new();
+    if let Some(others) = others
+        && arguments.wants_way(RAW)
+    {
+        ways.push((RAW, program.by_raw(others.raw)));
+    }
+    ways.extend(program.typed(gpu)?);
+    if let Some(others) = others {
+        if arguments.wants_way(CUDARC) {
+            ways.push((CUDARC, program.by_cudarc(&others.cudarc)?));
+        }
+        if let Some(torch) = &others.torch
+            && arguments.wants_way(TORCH)
+        {
+            ways.push((TORCH, torch.open(program)?));
+        }
+    }
+    ways.retain(|(name, _)| arguments.wants_way(name));
+    Ok(ways)
 }
 
 fn others(arguments: &Arguments, report: &mut Report) -> Outcome<Option<Others>> {
@@ -154,7 +216,10 @@ fn others(arguments: &Arguments, report: &mut Report) -> Outcome<Option<Others>>
 fn bench(arguments: &Arguments) -> Outcome {
     if arguments.list {
         for program in ALL {
-            println!("{:<16}{}", program.name, program.what);
+            println!("{:<19}{}", program.name, program.what);
+        }
+        for (name, what) in scaling::GROUPS {
+            println!("{name:<19}{what}");
         }
         return Ok(());
     }

@@ -13,6 +13,8 @@ use crate::rounds::{Figures, Metric, Outcome, quartiles, ratio};
 /// The name of the way to which others are compared.
 pub(crate) const RAW: &str = "raw calls";
 pub(crate) const OURS: &str = "cuda-rt";
+pub(crate) const PIPELINE: &str = "cuda-rt, `Pipeline`";
+pub(crate) const POOL: &str = "cuda-rt, `StreamPool`";
 pub(crate) const CUDARC: &str = "cudarc, tracked";
 pub(crate) const TORCH: &str = "PyTorch";
 

@@ -77,6 +77,11 @@ impl Watch {
     }
 
     pub(crate) fn stop(self) -> Round {
+        self.so_far()
+    }
+
+    /// The round until now.
+    pub(crate) fn so_far(&self) -> Round {
         let wall = self.wall.elapsed();
         Round {
             wall,

@@ -66,13 +66,16 @@ struct launch { size_t function; uint64_t address[3], len[3], extent[3]; float f
 struct graph { struct launch *launches; size_t count; };
 struct stream { struct graph *capture; };
 
+/* With WRONG_ELEMENT in the environment, `scale` writes a wrong last element. */
 static void run(const struct launch *launch) {
-    const float *a = (void *)launch->address[0], *b = (void *)launch->address[1];
+    const float *a = (void *)launch->address[0];
     if (launch->function == 1) {
         float *out = (void *)launch->address[1];
         for (uint64_t i = 0; i < launch->extent[0] && i < launch->len[1]; i++)
             out[i] = a[i] * launch->factor;
+        if (getenv("WRONG_ELEMENT")) out[launch->len[1] - 1] += 1;
     } else {
+        const float *b = (void *)launch->address[1];
         float *out = (void *)launch->address[2];
         for (uint64_t i = 0; i < launch->extent[0] && i < launch->len[2]; i++) out[i] = a[i] + b[i];
     }

@@ -10,7 +10,8 @@ use cuda_rt::{Device, Live};
 use serde_json::{Value, json};
 
 use crate::raw::Raw;
-use crate::rounds::{Outcome, Way};
+use crate::report::{OURS, PIPELINE, POOL};
+use crate::rounds::{Named, Outcome, Way};
 use crate::tracked::Tracked;
 
 /// What a program does.
@@ -120,16 +121,26 @@ impl Program {
         }
     }
 
-    /// With the typed API.
-    pub(crate) fn typed<'a, D: Live + 'a>(self, gpu: &Device<D>) -> Outcome<Box<dyn Way + 'a>> {
+    /// With the typed API, in one way or more.
+    pub(crate) fn typed<'a, D: Live + 'a>(self, gpu: &Device<D>) -> Outcome<Vec<Named<'a>>> {
         Ok(match self.kind {
-            Kind::SmallItems => Box::new(small_items::typed::Typed::new(gpu)?),
-            Kind::Decode => Box::new(decode::typed::Typed::new(gpu)?),
-            Kind::Diamond => Box::new(diamond::typed::Typed::new(gpu)?),
-            Kind::Graph => Box::new(graph::typed::Typed::new(gpu)?),
-            Kind::Requests { threads, streams } => {
-                Box::new(requests::typed::Typed::new(gpu, threads, streams)?)
-            }
+            Kind::SmallItems => vec![
+                (OURS, Box::new(small_items::typed::Typed::new(gpu)?)),
+                (PIPELINE, Box::new(small_items::pipeline::ByPipeline::new(gpu))),
+            ],
+            Kind::Decode => vec![(OURS, Box::new(decode::typed::Typed::new(gpu)?))],
+            Kind::Diamond => vec![(OURS, Box::new(diamond::typed::Typed::new(gpu)?))],
+            Kind::Graph => vec![(OURS, Box::new(graph::typed::Typed::new(gpu)?))],
+            Kind::Requests { threads, streams } => vec![
+                (
+                    OURS,
+                    Box::new(requests::typed::OnStreams::new(gpu, threads, streams)?),
+                ),
+                (
+                    POOL,
+                    Box::new(requests::typed::OnPool::new(gpu, threads, streams)?),
+                ),
+            ],
         })
     }
 

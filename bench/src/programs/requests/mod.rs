@@ -10,7 +10,8 @@ pub(super) mod typed;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use crate::rounds::{Check, Outcome, Round, Watch};
+use crate::processor;
+use crate::rounds::{Check, Outcome, Round};
 
 pub(super) const LEN: usize = 4096;
 /// Requests of each thread in one round.
@@ -31,8 +32,9 @@ fn compare(check: Check, request: u32, thread: usize, data: &[f32]) -> Outcome {
     compared.map_err(|error| format!("request {request} of thread {thread}: {error}").into())
 }
 
-/// Lets one thread for each client send its requests, all at once, and times them together.
-/// `prepare` runs on each thread before the time; `answer` serves a request of a client.
+/// Lets one thread for each client send its requests, all at once, and times them together, from
+/// the first request to the last answer. `prepare` runs on each thread before the time; `answer`
+/// serves a request of a client.
 fn serve<C: Send>(
     clients: &mut [C],
     items: u32,
@@ -40,35 +42,48 @@ fn serve<C: Send>(
     answer: impl Fn(&mut C, u32, usize) -> Outcome + Sync,
 ) -> Outcome<Round> {
     let requests = items / clients.len() as u32;
-    if requests * clients.len() as u32 != items {
+    if requests == 0 || requests * clients.len() as u32 != items {
         return Err("each thread has the same number of requests".into());
     }
-    let start = Barrier::new(clients.len() + 1);
+    // All threads, and this one, which looks at the processor time between the two waits.
+    let (prepared, start) = (Barrier::new(clients.len() + 1), Barrier::new(clients.len() + 1));
     std::thread::scope(|scope| {
-        let (start, prepare, answer) = (&start, &prepare, &answer);
+        let (prepared, start, prepare, answer) = (&prepared, &start, &prepare, &answer);
         let mut threads = Vec::new();
         for (thread, client) in clients.iter_mut().enumerate() {
-            threads.push(scope.spawn(move || -> Outcome<Vec<Duration>> {
-                let prepared = prepare();
+            threads.push(scope.spawn(move || -> Outcome<Served> {
+                let ready = prepare();
+                prepared.wait();
                 start.wait();
-                prepared?;
+                ready?;
+                let began = Instant::now();
                 let request = |number| {
                     let asked = Instant::now();
                     answer(client, number, thread)?;
                     Ok(asked.elapsed())
                 };
-                (0..requests).map(request).collect()
+                let latencies = (0..requests).map(request).collect::<Outcome<_>>()?;
+                Ok((began, Instant::now(), latencies))
             }));
         }
+        prepared.wait();
+        let processor = processor::time();
         start.wait();
-        let watch = Watch::start();
-        let mut latencies = Vec::new();
+        let mut served = Vec::new();
         for thread in threads {
-            latencies.extend(thread.join().map_err(|_| "a thread panicked")??);
+            served.push(thread.join().map_err(|_| "a thread panicked")??);
         }
+        let processor = processor::time().saturating_sub(processor);
+        let began = served.iter().map(|(began, ..)| *began).min();
+        let ended = served.iter().map(|(_, ended, _)| *ended).max();
+        let (began, ended) = began.zip(ended).ok_or("there are no clients")?;
         Ok(Round {
-            latencies,
-            ..watch.stop()
+            wall: ended - began,
+            processor,
+            latencies: served.into_iter().flat_map(|(.., latencies)| latencies).collect(),
         })
     })
 }
+
+/// When a thread began and ended, and the time of each of its requests.
+type Served = (Instant, Instant, Vec<Duration>);

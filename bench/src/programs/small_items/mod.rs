@@ -4,6 +4,7 @@
 //! The device needs microseconds for an item, so the host's time shows. The host writes an item
 //! when its slot's last result was read.
 
+pub(super) mod pipeline;
 pub(super) mod raw;
 pub(super) mod tracked;
 pub(super) mod typed;
