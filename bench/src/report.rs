@@ -177,7 +177,7 @@ fn base(all: &[Figures], metric: Metric) -> Option<&[f64]> {
 
 fn program_table(program: &Program, all: &[Figures]) -> String {
     let mut text = format!(
-        "**{}**: {}. An item is a {}.\n\n| | way | median | quartiles | to raw | rounds |\n\
+        "**{}**: {}. An item is {}.\n\n| | way | median | quartiles | to raw | rounds |\n\
          |---|---|--:|---|--:|--:|\n",
         program.name, program.what, program.item
     );

@@ -183,8 +183,8 @@ class Diamond:
         self.compute, self.half = torch.cuda.Stream(), len // 2
         self.sum, (self.added,) = device(len), events(1)
         self.branches = [
-            (torch.cuda.Stream(), pinned(len), device(len), device(len), pinned(self.half), events(2))
-            for _ in range(2)
+            (torch.cuda.Stream(), pinned(len), device(len), device(len), pinned(half), events(2))
+            for half in [self.half] * 2
         ]
         torch.cuda.synchronize()
 
@@ -192,7 +192,8 @@ class Diamond:
         return (item % 500 + (index + 1) % 500 + side * 7 + 1).float()
 
     def enqueue(self):
-        for (stream, source, uploaded, scaled, _, (ready, _)), factor in zip(self.branches, (2.0, 3.0)):
+        for branch, factor in zip(self.branches, (2.0, 3.0)):
+            stream, source, uploaded, scaled, _, (ready, _) = branch
             with torch.cuda.stream(stream):
                 uploaded.copy_(source, non_blocking=True)
                 torch.mul(uploaded, factor, out=scaled)
@@ -304,7 +305,9 @@ class Requests:
         latencies, errors = [], []
         each = items // len(self.clients)
         threads = [
-            threading.Thread(target=self.serve, args=(thread, each, every, start, latencies, errors))
+            threading.Thread(
+                target=self.serve, args=(thread, each, every, start, latencies, errors)
+            )
             for thread in range(len(self.clients))
         ]
         for thread in threads:

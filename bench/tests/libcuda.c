@@ -1,7 +1,10 @@
-/* A driver library that does each call at once, on the processor: copies are memcpy, and the
- * kernels `scale` and `add` are loops. The benchmark runs over it where there is no GPU, which
- * shows that each way of each program gives the right elements, frees what it takes, and calls the
- * driver with the right arguments. It shows nothing of orders, for nothing here runs later. */
+/* A driver library that works on the processor: copies are memcpy, and the kernels `scale` and
+ * `add` are loops. Enqueued work runs as late as it may: when the host waits for it, or when other
+ * work that the host waits for must come after it. So a missing event shows: data are read before
+ * they are written, or are overwritten before they were read. The benchmark runs over this library
+ * where there is no GPU, which shows that each way of each program gives the right elements, frees
+ * what it takes, and calls the driver with the right arguments. */
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,11 +17,8 @@ enum { INVALID_VALUE = 1, NOT_SUPPORTED = 801 };
 #define REFUSED(name) int name(void) { fprintf(stderr, #name " is not there\n"); return NOT_SUPPORTED; }
 #define GIVES(name, type, value) int name(type *out) { *out = (value); return 0; }
 
-/* What was made and not destroyed; the test reads the last line. */
+/* What was made and not destroyed; the test reads it at the end. */
 static long live;
-__attribute__((destructor)) static void print_live(void) {
-    fprintf(stderr, "objects left: %ld\n", live);
-}
 static void *make(size_t bytes) {
     __atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
     return calloc(1, bytes ? bytes : 1);
@@ -53,7 +53,6 @@ int cuCtxSetCurrent(void *context) {
     current = context;
     return 0;
 }
-SUCCEEDS(cuCtxSynchronize)
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     *least = 0;
     *greatest = -5;
@@ -64,7 +63,6 @@ SUCCEEDS(cuThreadExchangeStreamCaptureMode)
 /* Kernels. A function is 1 for `scale`, 2 for `add`, 3 for all others, which are not launched. */
 struct launch { size_t function; uint64_t address[3], len[3], extent[3]; float factor; };
 struct graph { struct launch *launches; size_t count; };
-struct stream { struct graph *capture; };
 
 /* With WRONG_ELEMENT in the environment, `scale` writes a wrong last element. */
 static void run(const struct launch *launch) {
@@ -79,6 +77,75 @@ static void run(const struct launch *launch) {
         float *out = (void *)launch->address[2];
         for (uint64_t i = 0; i < launch->extent[0] && i < launch->len[2]; i++) out[i] = a[i] + b[i];
     }
+}
+
+/* Enqueued work. */
+struct stream;
+struct op {
+    enum { COPY, SET8, SET32, RUN, WAIT, FREE, HOST } kind;
+    void *to;
+    const void *from;
+    size_t count;
+    struct launch launch;
+    struct stream *stream;
+    void (*function)(void *);
+};
+/* A stream runs its operations in order. `base` operations are over and forgotten, and `done` of
+ * the `count` others are over. It is never freed, as waits may name it. */
+struct stream {
+    struct graph *capture;
+    struct op *ops;
+    size_t base, count, done, capacity;
+    struct stream *next;
+};
+struct event { struct stream *stream; size_t position; };
+
+/* Held during each call that looks at streams or events. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream *streams;
+
+/* Runs the operations of a stream before `position`. */
+static void drain(struct stream *stream, size_t position) {
+    while (stream->base + stream->done < position) {
+        struct op op = stream->ops[stream->done++];
+        switch (op.kind) {
+        case COPY: memcpy(op.to, op.from, op.count); break;
+        case SET8: memset(op.to, (int)(size_t)op.from, op.count); break;
+        case SET32:
+            for (size_t i = 0; i < op.count; i++) ((uint32_t *)op.to)[i] = (size_t)op.from;
+            break;
+        case RUN: run(&op.launch); break;
+        case WAIT: drain(op.stream, op.count); break;
+        case FREE: destroy(op.to); break;
+        case HOST: op.function(op.to); break;
+        }
+    }
+    if (stream->done == stream->count) {
+        stream->base += stream->count;
+        stream->count = stream->done = 0;
+    }
+}
+static void drain_all(void) {
+    for (struct stream *one = streams; one; one = one->next) drain(one, one->base + one->count);
+}
+__attribute__((destructor)) static void print_live(void) {
+    drain_all();
+    fprintf(stderr, "objects left: %ld\n", live);
+}
+/* With the lock held. */
+static void append(struct stream *stream, struct op op) {
+    if (stream->count == stream->capacity) {
+        stream->capacity = 2 * stream->capacity + 16;
+        stream->ops = realloc(stream->ops, stream->capacity * sizeof op);
+    }
+    stream->ops[stream->count++] = op;
+}
+static int enqueue(struct stream *stream, struct op op) {
+    if (!current || !stream) return INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    append(stream, op);
+    pthread_mutex_unlock(&lock);
+    return 0;
 }
 
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
@@ -97,27 +164,53 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     memcpy(launch.extent, parameters[launch.function == 1 ? 5 : 6], sizeof launch.extent);
     if (launch.extent[1] != 1 || launch.extent[2] != 1 || (uint64_t)gx * bx < launch.extent[0])
         return INVALID_VALUE;
-    if (!stream->capture) return run(&launch), 0;
+    if (!stream->capture) return enqueue(stream, (struct op){.kind = RUN, .launch = launch});
     struct graph *graph = stream->capture;
     graph->launches = realloc(graph->launches, (graph->count + 1) * sizeof launch);
     graph->launches[graph->count++] = launch;
     return 0;
 }
 
+int cuCtxSynchronize(void) {
+    pthread_mutex_lock(&lock);
+    drain_all();
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
 int cuStreamCreate(struct stream **stream, unsigned flags) {
-    *stream = make(sizeof **stream);
+    *stream = calloc(1, sizeof **stream);
+    __atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&lock);
+    (*stream)->next = streams;
+    streams = *stream;
+    pthread_mutex_unlock(&lock);
     return (void)flags, 0;
 }
 int cuStreamCreateWithPriority(struct stream **stream, unsigned flags, int priority) {
     return (void)priority, cuStreamCreate(stream, flags);
 }
-int cuStreamDestroy_v2(void *stream) { return destroy(stream); }
-SUCCEEDS(cuStreamSynchronize)
-SUCCEEDS(cuStreamQuery)
-SUCCEEDS(cuStreamWaitEvent)
-int cuLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
-    function(data);
-    return (void)stream, 0;
+int cuStreamDestroy_v2(void *stream) {
+    __atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
+    return stream ? 0 : INVALID_VALUE;
+}
+int cuStreamSynchronize(struct stream *stream) {
+    pthread_mutex_lock(&lock);
+    drain(stream, stream->base + stream->count);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+int cuStreamQuery(struct stream *stream) { return cuStreamSynchronize(stream); }
+int cuStreamWaitEvent(struct stream *stream, struct event *event, unsigned flags) {
+    if (!stream || !event || flags) return INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    if (event->stream)
+        append(stream, (struct op){
+            .kind = WAIT, .stream = event->stream, .count = event->position});
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+int cuLaunchHostFunc(struct stream *stream, void (*function)(void *), void *data) {
+    return enqueue(stream, (struct op){.kind = HOST, .function = function, .to = data});
 }
 int cuStreamBeginCapture_v2(struct stream *stream, int mode) {
     stream->capture = make(sizeof(struct graph));
@@ -145,14 +238,25 @@ int cuStreamGetCaptureInfo_v2(struct stream *stream, int *status, unsigned long 
     return 0;
 }
 
-int cuEventCreate(void **event, unsigned flags) {
-    *event = make(1);
+int cuEventCreate(struct event **event, unsigned flags) {
+    *event = make(sizeof **event);
     return (void)flags, 0;
 }
 int cuEventDestroy_v2(void *event) { return destroy(event); }
-int cuEventRecord(void *event, void *stream) { return event && stream ? 0 : INVALID_VALUE; }
-SUCCEEDS(cuEventQuery)
-SUCCEEDS(cuEventSynchronize)
+int cuEventRecord(struct event *event, struct stream *stream) {
+    if (!event || !stream) return INVALID_VALUE;
+    pthread_mutex_lock(&lock);
+    *event = (struct event){stream, stream->base + stream->count};
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+int cuEventSynchronize(struct event *event) {
+    pthread_mutex_lock(&lock);
+    if (event->stream) drain(event->stream, event->position);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+int cuEventQuery(struct event *event) { return cuEventSynchronize(event); }
 GIVES(cuEventElapsedTime, float, 1)
 
 int cuMemGetInfo_v2(size_t *available, size_t *total) {
@@ -179,7 +283,9 @@ int cuMemAllocAsync(void **address, size_t bytes, void *stream) {
 int cuMemAllocFromPoolAsync(void **address, size_t bytes, void *pool, void *stream) {
     return (void)pool, (void)stream, cuMemAlloc_v2(address, bytes);
 }
-int cuMemFreeAsync(void *address, void *stream) { return (void)stream, destroy(address); }
+int cuMemFreeAsync(void *address, void *stream) {
+    return enqueue(stream, (struct op){.kind = FREE, .to = address});
+}
 int cuMemFree_v2(void *address) { return destroy(address); }
 int cuMemHostAlloc(void **address, size_t bytes, unsigned flags) {
     return (void)flags, cuMemAlloc_v2(address, bytes);
@@ -189,27 +295,28 @@ SUCCEEDS(cuMemHostRegister_v2)
 SUCCEEDS(cuMemHostUnregister)
 GIVES(cuMemHostGetDevicePointer_v2, void *, NULL)
 
-static int copy(void *to, const void *from, size_t bytes) {
-    if (!current || !to || !from) return INVALID_VALUE;
-    memcpy(to, from, bytes);
-    return 0;
+static int copy(void *to, const void *from, size_t bytes, void *stream) {
+    if (!to || !from) return INVALID_VALUE;
+    return enqueue(stream, (struct op){.kind = COPY, .to = to, .from = from, .count = bytes});
 }
 int cuMemcpyHtoDAsync_v2(void *to, const void *from, size_t bytes, void *stream) {
-    return (void)stream, copy(to, from, bytes);
+    return copy(to, from, bytes, stream);
 }
 int cuMemcpyDtoHAsync_v2(void *to, const void *from, size_t bytes, void *stream) {
-    return (void)stream, copy(to, from, bytes);
+    return copy(to, from, bytes, stream);
 }
 int cuMemcpyDtoDAsync_v2(void *to, const void *from, size_t bytes, void *stream) {
-    return (void)stream, copy(to, from, bytes);
+    return copy(to, from, bytes, stream);
 }
-int cuMemsetD8Async(unsigned char *to, unsigned char value, size_t count, void *stream) {
-    memset(to, value, count);
-    return (void)stream, 0;
+static int set(int kind, void *to, size_t value, size_t count, void *stream) {
+    void *from = (void *)value;
+    return enqueue(stream, (struct op){.kind = kind, .to = to, .from = from, .count = count});
 }
-int cuMemsetD32Async(uint32_t *to, uint32_t value, size_t count, void *stream) {
-    for (size_t i = 0; i < count; i++) to[i] = value;
-    return (void)stream, 0;
+int cuMemsetD8Async(void *to, unsigned char value, size_t count, void *stream) {
+    return set(SET8, to, value, count, stream);
+}
+int cuMemsetD32Async(void *to, uint32_t value, size_t count, void *stream) {
+    return set(SET32, to, value, count, stream);
 }
 REFUSED(cuMemsetD16Async)
 REFUSED(cuMemsetD2D8Async)
@@ -251,8 +358,10 @@ int cuGraphInstantiateWithFlags(struct graph **executable, struct graph *graph,
     return (void)flags, instantiate(executable, graph);
 }
 int cuGraphLaunch(struct graph *executable, void *stream) {
-    for (size_t i = 0; i < executable->count; i++) run(&executable->launches[i]);
-    return (void)stream, 0;
+    int status = 0;
+    for (size_t i = 0; i < executable->count && !status; i++)
+        status = enqueue(stream, (struct op){.kind = RUN, .launch = executable->launches[i]});
+    return status;
 }
 static int forget(struct graph *graph) {
     free(graph->launches);

@@ -1,6 +1,6 @@
-//! Runs the benchmark over `libcuda.c`, a driver library that does each call at once on the
-//! processor. So each way of each program, raw calls and cudarc included, is compared with the
-//! expected elements where there is no GPU. The script for PyTorch runs over `torch.py` here, a
+//! Runs the benchmark over `libcuda.c`, a driver library that works on the processor, as late as it
+//! may. So each way of each program, raw calls and cudarc included, is compared with the expected
+//! elements where there is no GPU. The script for PyTorch runs over `torch.py` here, a
 //! module with the names of PyTorch that it uses.
 #![cfg(target_os = "linux")]
 

@@ -41,7 +41,7 @@ const fn server(name: &'static str, what: &'static str, threads: usize, streams:
     Program {
         name,
         what,
-        item: "request",
+        item: "a request",
         kind: Kind::Requests { threads, streams },
         items: requests::REQUESTS * threads as u32,
     }
@@ -52,21 +52,21 @@ pub(crate) const ALL: [Program; 9] = [
     Program {
         name: "small-items",
         what: "16 KiB up, four launches, 16 KiB down; three streams, four slots",
-        item: "item of 16 KiB",
+        item: "16 KiB",
         kind: Kind::SmallItems,
         items: small_items::ITEMS,
     },
     Program {
         name: "decode-chunks",
         what: "chunks of 64 dependent launches over 16 KiB, each copied and downloaded; two slots",
-        item: "chunk",
+        item: "a chunk",
         kind: Kind::Decode,
         items: decode::CHUNKS,
     },
     Program {
         name: "diamond",
         what: "two streams upload 32 KiB each and scale, a third adds, each brings back a half",
-        item: "diamond",
+        item: "a diamond",
         kind: Kind::Diamond,
         items: diamond::ITEMS,
     },
@@ -103,7 +103,7 @@ pub(crate) const ALL: [Program; 9] = [
     Program {
         name: "graph",
         what: "a captured chain of 20 launches over 4 KiB, replayed",
-        item: "replay",
+        item: "a replay",
         kind: Kind::Graph,
         items: graph::REPLAYS,
     },

@@ -178,7 +178,7 @@ pub(super) fn run<D: Live>(scaling: &mut Scaling<'_, D>) -> Outcome {
             "view on a stream of run time",
             Box::new(|| {
                 let kept = &mut kept[turn(&mut at, number)];
-                Ok(any.run(|stream| stream.view(kept).map(|view| drop(black_box(view))))?)
+                Ok(any.run(|stream| stream.view(kept).map(|view| _ = black_box(view)))?)
             }),
         )?;
     }

@@ -110,6 +110,12 @@ pub(super) fn run<D: Live>(scaling: &mut Scaling<'_, D>) -> Outcome {
     Ok(())
 }
 
+/// Calls of each thread in a sample. All threads together must not fill CUDA's queue of about a
+/// thousand launches, or the figure would be the GPU's time.
+fn calls(wanted: usize, threads: usize) -> usize {
+    wanted.min(400 / threads).max(1)
+}
+
 type Sample<'a> = Box<dyn FnMut() -> Outcome<f64> + 'a>;
 
 /// Takes samples of raw calls on `streams` streams. The streams outlive the workers' memory, so
@@ -143,7 +149,7 @@ fn raw_sample<'a>(
 }
 
 fn on_one_stream<D: Live>(scaling: &mut Scaling<'_, D>, number: usize, operation: &'static str) -> Outcome {
-    let calls = scaling.plan.calls;
+    let calls = calls(scaling.plan.calls, number);
     let gpu = scaling.gpu;
     let (compute, other) = (gpu.stream::<Compute<D>>()?, gpu.stream::<Other<D>>()?);
     let data = |_| Ok(Some((compute.alloc_zeroed(LEN)?, compute.alloc_zeroed(LEN)?)));
@@ -177,7 +183,7 @@ fn raw_streams(raw: Option<&'static Raw>, number: usize) -> (Vec<RawStream>, Opt
 
 /// Each thread has a stream of its own, and hands over to one shared stream.
 fn on_own_streams<D: Live>(scaling: &mut Scaling<'_, D>, number: usize, operation: &'static str) -> Outcome {
-    let calls = scaling.plan.calls;
+    let calls = calls(scaling.plan.calls, number);
     let gpu = scaling.gpu;
     let other = gpu.stream::<Other<D>>()?;
     let create = |at| gpu.create_stream(&format!("thread {at}"), cuda_rt::Priority::Low);

@@ -15,6 +15,8 @@ pub(in super::super) struct ByCudarc {
     graph: CudaGraph,
     stream: Arc<CudaStream>,
     data: [CudaSlice<f32>; 2],
+    /// The graph's kernels: dropping them would unload their module.
+    _kernels: Tracked,
 }
 
 impl ByCudarc {
@@ -36,7 +38,12 @@ impl ByCudarc {
         }
         let graph = stream.end_capture(CUgraphInstantiate_flags(0))?;
         let graph = graph.ok_or("the capture made no graph")?;
-        Ok(Self { graph, stream, data })
+        Ok(Self {
+            graph,
+            stream,
+            data,
+            _kernels: cudarc,
+        })
     }
 }
 
