@@ -107,7 +107,12 @@ impl Report {
     pub(crate) fn scaling_table(&self, operation: &str, of: &str) -> String {
         let is_here = |cell: &&Cell| cell.operation == operation && cell.of == of;
         let cells: Vec<_> = self.cells.iter().filter(is_here).collect();
-        let mut text = format!("**{operation}**, ns by number of {of}:\n\n| |");
+        let rounds = |figures: &Figures| figures.samples(Metric::PerCall).map(<[f64]>::len);
+        let rounds = cells.iter().flat_map(|cell| &cell.figures).find_map(rounds);
+        let mut text = format!(
+            "**{operation}**, ns by number of {of}, {} rounds:\n\n| |",
+            rounds.unwrap_or(0)
+        );
         for cell in &cells {
             let _ = write!(text, " {} |", cell.number);
         }
