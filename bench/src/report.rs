@@ -93,11 +93,11 @@ impl Report {
         for (program, figures) in &self.programs {
             let _ = write!(text, "\n{}", program_table(program, figures));
         }
-        let mut last = None;
-        for cell in &self.cells {
-            if last != Some((cell.operation, cell.of)) {
-                last = Some((cell.operation, cell.of));
-                let _ = write!(text, "\n{}", self.scaling_table(cell.operation, cell.of));
+        let mut written = Vec::new();
+        for Cell { operation, of, .. } in &self.cells {
+            if !written.contains(&(operation, of)) {
+                written.push((operation, of));
+                let _ = write!(text, "\n{}", self.scaling_table(operation, of));
             }
         }
         text
