@@ -52,6 +52,11 @@ impl Machine {
         })
     }
 
+    /// The date alone.
+    pub(crate) fn day(&self) -> &str {
+        self.date.split(' ').next().unwrap_or(&self.date)
+    }
+
     /// One paragraph.
     pub(crate) fn sentence(&self) -> String {
         let Self {
@@ -63,13 +68,13 @@ impl Machine {
         } = self;
         if self.simulated {
             return format!(
-                "{date}, {device}, {processors} cores of {processor}. **Simulated: the times are \
+                "{date} UTC, {device}, {processors} cores of {processor}. **Simulated: the times are \
                  the simulated device's own work on the host, and say nothing of a GPU.**"
             );
         }
         let driver = self.driver.as_deref().unwrap_or("of unknown version");
         let cuda = &self.cuda;
-        format!("{date}, {device}, driver {driver} (CUDA {cuda}), {processors} cores of {processor}.")
+        format!("{date} UTC, {device}, driver {driver} (CUDA {cuda}), {processors} cores of {processor}.")
     }
 }
 

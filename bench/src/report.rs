@@ -75,7 +75,8 @@ impl Report {
 
     /// The page, in the form of docs/RESULTS.md.
     pub(crate) fn markdown(&self) -> String {
-        let mut text = format!("## Whole programs and scaling\n\n{}", self.machine.sentence());
+        let (day, machine) = (self.machine.day(), self.machine.sentence());
+        let mut text = format!("## Whole programs and scaling, {day}\n\n{machine}");
         if self.quick {
             text.push_str(" A quick run.");
         }
@@ -100,7 +101,7 @@ impl Report {
                 let _ = write!(text, "\n{}", self.scaling_table(operation, of));
             }
         }
-        text
+        wrapped(&text)
     }
 
     /// The cost of one operation with growing numbers.
@@ -211,6 +212,28 @@ fn program_table(program: &Program, all: &[Figures]) -> String {
     text
 }
 
+/// Wraps lines of prose at 100 columns, as the project's documents are. Rows of tables stay.
+fn wrapped(text: &str) -> String {
+    let mut wrapped = String::new();
+    for line in text.lines() {
+        let mut column = 0;
+        for word in line.split(' ') {
+            let len = word.chars().count();
+            if column > 0 && column + 1 + len > 100 && !line.starts_with('|') {
+                wrapped.push('\n');
+                column = 0;
+            } else if column > 0 {
+                wrapped.push(' ');
+                column += 1;
+            }
+            wrapped.push_str(word);
+            column += len;
+        }
+        wrapped.push('\n');
+    }
+    wrapped
+}
+
 /// Three digits at least, and no more than needed.
 fn number(value: f64) -> String {
     match value.abs() {
@@ -235,4 +258,20 @@ fn figures_json(all: &[Figures]) -> Value {
         }
     }
     Value::Array(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_is_wrapped_and_tables_are_not() {
+        let (prose, row) = ("word ".repeat(30), format!("| {} |", "x ".repeat(80)));
+        let text = wrapped(&format!("{}\n\n{row}\n", prose.trim_end()));
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert_eq!([lines[0], lines[1]].join(" "), prose.trim_end());
+        assert!(lines[0].len() <= 100 && lines[0].len() > 95, "{text}");
+        assert_eq!(lines[3], row);
+    }
 }
