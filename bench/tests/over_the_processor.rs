@@ -12,6 +12,27 @@ use serde_json::Value;
 
 const TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
 
+/// A C file of the functions that driver-cuda declares, and that `library` lacks. They fail.
+/// cuda-rt looks for each function when it opens the driver, so that none may be missing.
+fn other_functions(library: &Path) -> String {
+    let library = std::fs::read_to_string(library).unwrap();
+    let declared = Path::new(TESTS).join("../../driver-cuda/src/ffi/driver.rs");
+    let declared = std::fs::read_to_string(declared).unwrap();
+    let name = |rest: &'_ str| Some(format!("cu{}", rest.split_once('(')?.0));
+    let names: Vec<_> = declared.split("fn cu").skip(1).filter_map(name).collect();
+    assert!(names.len() > 50, "few functions are declared: {names:?}");
+    let lacks = |name: &&String| {
+        let has = [
+            format!("int {name}("),
+            format!("SUCCEEDS({name})"),
+            format!("GIVES({name},"),
+        ];
+        !has.iter().any(|words| library.contains(words.as_str()))
+    };
+    let stub = |name: &String| format!("int {name}(void) {{ return 801; }}\n");
+    names.iter().filter(lacks).map(stub).collect()
+}
+
 /// The folder of the library.
 fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
@@ -23,7 +44,10 @@ fn library() -> &'static Path {
         compile.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror"]);
         compile.args(["-Wl,-soname,libcuda.so.1", "-o"]);
         compile.arg(folder.join("libcuda.so.1"));
-        compile.arg(Path::new(TESTS).join("libcuda.c"));
+        let source = Path::new(TESTS).join("libcuda.c");
+        let others = folder.join("others.c");
+        std::fs::write(&others, other_functions(&source)).unwrap();
+        compile.arg(&source).arg(&others);
         let status = compile.status().expect("the tests need a C compiler: set CC");
         assert!(status.success(), "{compile:?}: {status}");
         folder
