@@ -19,6 +19,20 @@
 
 device_std::kernel_module!("../ptx/device_kernels.ptx");
 
+/// The PTX of these kernels, for programs that launch them by other means, such as raw driver
+/// calls. An entry is named as its function, two underscores, and a hash of its signature. A slice
+/// is two parameters: an address, and a length in elements (`u64`). An output that the function
+/// returns is a slice behind its parameters. The last parameter is the number of threads, (x, y,
+/// z), as three `u64`. Nothing checks launches by other means.
+///
+/// ```
+/// assert!(device_kernels::ptx().contains(".visible .entry scale__"));
+/// ```
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn ptx() -> &'static str {
+    __CUDA_RT_MODULE.ptx
+}
+
 mod bilateral;
 mod elementwise;
 mod histogram;

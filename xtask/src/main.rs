@@ -1,6 +1,7 @@
 //! The maintainers' tasks: `cargo xtask <task>`.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod book;
 mod coexist;
 mod fuzz_kernels;
@@ -24,6 +25,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask <task>
 
+  bench [NAME...] [OPTION...]
+                           measure whole programs and the cost of operations, by raw calls, cuda-rt, cudarc and PyTorch,
+                           on the first GPU; `--help` lists the options, `--simulated` needs no GPU (docs/bench.md)
   book                     see that the programs of docs/book run, that it quotes files as they are, and that its links
                            lead somewhere; build its HTML if mdBook is installed
   mutants [NAME...]        break one guard at a time in a copy of the sources, and see that a test notices; all mutants
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
+        ["bench", options @ ..] => bench::run(options),
         ["book"] => book::run(),
         ["mutants", "--check"] => mutants::check(),
         ["mutants", names @ ..] => mutants::run(names),
