@@ -81,6 +81,8 @@ impl Kernel {
 
     /// Shared memory that each launch of the kernel passes, in bytes: the sum of its arguments in
     /// shared memory. 0 for a kernel described by hand, whose launches say it.
+    /// [`Properties::check_shared_bytes`](crate::Properties::check_shared_bytes) has an example,
+    /// and compares it with a device.
     pub const fn shared_bytes(&self) -> u32 {
         // `#[kernel]` refuses more than a block of any GPU has.
         device_std::rt::shared_bytes(self.layout) as u32

@@ -99,6 +99,29 @@ impl Properties {
     /// # Errors
     /// [`DriverError`] of `cuFuncSetAttribute`, by which a launch is permitted so much. It names
     /// the kernel, and the device's limit.
+    ///
+    /// ```
+    /// use cuda_rt_driver::{Backend, Kernel, KernelCache, ModuleImage, Properties};
+    ///
+    /// # unsafe fn nothing(_: &cuda_rt_driver::LaunchShape, _: *const *const std::ffi::c_void) {}
+    /// // SAFETY: the text has no kernels.
+    /// static MODULE: ModuleImage = unsafe { ModuleImage::new("none", "") };
+    /// static KERNEL: Kernel = Kernel {
+    ///     name: "blur",
+    ///     symbol: c"blur",
+    ///     file: file!(),
+    ///     line: line!(),
+    ///     module: &MODULE,
+    ///     parameters: &[],
+    ///     layout: &[],
+    ///     simulate: nothing,
+    ///     cache: KernelCache::new(),
+    /// };
+    /// let device = Properties::named("small", Backend::Simulated);
+    /// let error = device.check_shared_bytes(&KERNEL, 64 << 10).unwrap_err();
+    /// assert!(error.to_string().contains("49152 at most"));
+    /// assert_eq!(KERNEL.shared_bytes(), 0); // described by hand: its launches say it
+    /// ```
     pub fn check_shared_bytes(&self, kernel: &Kernel, bytes: u32) -> DriverResult<()> {
         let most = self.max_shared_bytes_per_block_optin;
         if bytes <= most {
