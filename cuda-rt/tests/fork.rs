@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use cuda_rt::driver::ErrorCode;
 use cuda_rt::simulator::{Order, SimConfig};
-use cuda_rt::{Device, Error, Grid1, Handoff, PinnedBuffer, done_scope};
+use cuda_rt::{Device, Error, Grid1, Handoff, PinnedBuffer, PinnedError, done_scope};
 use device_std::prelude::*;
 
 cuda_rt::streams! {
@@ -223,6 +223,28 @@ fn a_child_gives_back_what_is_its_parents(gpu: &Device) {
     }));
 }
 
+/// A block of the parent does not come to a device that the child opened, by way of which the child
+/// would get it as its own.
+fn a_child_does_not_move_its_parents_memory_to_its_own_device(gpu: &Device) {
+    let inherited = gpu.pinned_from(&[7_u32; 4]).unwrap();
+    assert!(in_a_child(|| {
+        let done = Device::simulated(SimConfig::new(), |mine| {
+            let refused = inherited.for_device(&mine).map(drop).unwrap_err();
+            assert!(
+                matches!(refused.error, Error::Pinned(PinnedError::OtherProcess)),
+                "{}",
+                refused.error
+            );
+            drop(refused);
+            let mut own = mine.pinned::<u32>(4).unwrap();
+            own.fill(6);
+            drop(own.for_device(&mine).unwrap());
+            assert_eq!(*mine.pinned::<u32>(4).unwrap(), [0; 4]);
+        });
+        done.unwrap();
+    }));
+}
+
 /// A child that is forked inside of a host function, or of a closure, on the thread that calls it.
 /// It ends where the closure returns: its parent's thread would go on in the child.
 fn a_child_does_not_return_from_a_closure(gpu: &Device) {
@@ -420,6 +442,7 @@ fn a_child_has_neither_its_parents_threads_nor_its_pinned_memory() {
     a_child_does_not_leave_a_scope_of_its_parent(&gpu);
     a_child_leaves_the_device_of_its_parent();
     a_child_gives_back_what_is_its_parents(&gpu);
+    a_child_does_not_move_its_parents_memory_to_its_own_device(&gpu);
     a_child_does_not_return_from_a_closure(&gpu);
 
     // A wait that began before the fork. The waiting thread stays in the parent, inside a kernel,

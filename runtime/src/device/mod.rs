@@ -532,8 +532,11 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
     /// process, and bound to no device.
     ///
     /// # Errors
-    /// [`PinnedError::OtherBackend`] between a GPU and a simulated device; [`Refused`] holds the
-    /// buffer. A machine without a GPU cannot cause this error.
+    /// [`Refused`] holds the buffer.
+    ///
+    /// - [`PinnedError::OtherBackend`] between a GPU and a simulated device. A machine without a
+    ///   GPU cannot cause this error.
+    /// - [`PinnedError::OtherProcess`] in a child of `fork`, for memory of its parent.
     pub fn for_device<E: Live>(
         self,
         device: &Device<E>,
@@ -541,6 +544,13 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
         if self.core().driver().properties().backend != device.properties().backend {
             return Err(Refused {
                 error: PinnedError::OtherBackend.into(),
+                value: self,
+            });
+        }
+        // The pool of the child's device would hand the block out, which a child cannot use.
+        if self.core().pinned().is_of_parent() {
+            return Err(Refused {
+                error: PinnedError::OtherProcess.into(),
                 value: self,
             });
         }

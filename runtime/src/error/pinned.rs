@@ -68,6 +68,11 @@ pub enum PinnedError {
     /// ([`PinnedBuffer::for_device`](crate::PinnedBuffer::for_device)). A machine without a GPU
     /// cannot cause this error.
     OtherBackend,
+
+    /// The memory is that of the process that forked this one, and stays there
+    /// ([`PinnedBuffer::for_device`](crate::PinnedBuffer::for_device)). Only a child of `fork` can
+    /// cause this error.
+    OtherProcess,
 }
 
 impl PinnedError {
@@ -77,7 +82,7 @@ impl PinnedError {
             Self::TooLarge { during, .. } | Self::Limit { during, .. } | Self::HostMemory { during, .. } => {
                 Some(during)
             }
-            Self::OtherBackend => None,
+            Self::OtherBackend | Self::OtherProcess => None,
         }
     }
 }
@@ -110,6 +115,9 @@ impl fmt::Display for PinnedError {
             Self::OtherBackend => f.write_str(
                 "PinnedBuffer::for_device: pinned memory cannot move between a GPU and a simulated device: it is page-locked for one of them",
             ),
+            Self::OtherProcess => f.write_str(
+                "PinnedBuffer::for_device: the memory belongs to the process that forked this one, and stays there: take pinned memory of the child's own device",
+            ),
         }
     }
 }
@@ -119,7 +127,7 @@ impl StdError for PinnedError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::HostMemory { source, .. } => source.source(),
-            Self::TooLarge { .. } | Self::Limit { .. } | Self::OtherBackend => None,
+            Self::TooLarge { .. } | Self::Limit { .. } | Self::OtherBackend | Self::OtherProcess => None,
         }
     }
 }

@@ -35,6 +35,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         PinnedError::Limit { .. } => PinnedError::Limit { during, bytes: 4096, held_bytes: 1, limit_bytes: 2 },
         PinnedError::HostMemory { .. } => PinnedError::HostMemory { during, bytes: 1, source: nested() },
         PinnedError::OtherBackend => PinnedError::OtherBackend,
+        PinnedError::OtherProcess => PinnedError::OtherProcess,
     );
     let collective = every!(CollectiveError:
         CollectiveError::SameDevice { .. } => CollectiveError::SameDevice { first: 0, second: 1 },

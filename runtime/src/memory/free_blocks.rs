@@ -66,6 +66,11 @@ impl<B> FreeBlocks<B> {
         free
     }
 
+    /// Whether this process is a child of `fork`, and the blocks are its parent's.
+    pub(super) fn is_of_parent(&self) -> bool {
+        self.process.has_forked()
+    }
+
     /// Takes a block of this size whose last use is over.
     pub(super) fn reuse(&self, bytes: usize) -> Option<B> {
         let mut free = self.lock();

@@ -191,6 +191,11 @@ impl PinnedPool {
         Ok(block)
     }
 
+    /// Whether this process is a child of `fork`, and the pool's memory is its parent's.
+    pub(crate) fn is_of_parent(&self) -> bool {
+        self.free.is_of_parent()
+    }
+
     /// Takes back a block that may be reused once `fence` is over.
     pub(crate) fn give_back(&self, block: Block, fence: Fence) {
         self.free.give_back(block.memory.len_bytes(), block, fence);

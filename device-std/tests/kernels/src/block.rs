@@ -145,7 +145,7 @@ pub fn large_shared_memory(
     let (numbers, words) = (numbers.view(), words.view());
     block.threads(|thread| {
         if let Some(index) = thread.index_in_launch() {
-            let at = index.get() as usize;
+            let at = index.get();
             let number = numbers.slice(thread)[at * 7919 % LARGE];
             output.set(
                 index,
