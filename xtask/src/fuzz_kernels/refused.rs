@@ -4,6 +4,9 @@
 use super::random::Random;
 use super::signatures::{Type, Types};
 
+/// What a block of any GPU has at most, as `device_std::rt::MAX_SHARED_BYTES`.
+const MAX_SHARED_BYTES: usize = 227 << 10;
+
 /// A kernel that must not build.
 pub(super) struct Refused {
     pub(super) source: String,
@@ -101,7 +104,7 @@ fn by_size(types: &mut Types<'_>, number: usize) -> (String, bool) {
             (format!("refused: Row<{}, {count}>", primitive.name), false)
         }
         6 => {
-            let count = (48 << 10) / primitive.size + types.random.within(1, 100);
+            let count = MAX_SHARED_BYTES / primitive.size + types.random.within(1, 100);
             (format!("refused: BlockUninit<{}, {count}>", primitive.name), true)
         }
         // A size whose product wraps to a small number or 0.
