@@ -105,7 +105,8 @@ pub enum BuildError {
         /// The paths of the statics.
         names: Vec<String>,
     },
-    /// The search for mutable statics did not look at a crate, so it proves nothing.
+    /// The search for mutable statics did not look at a crate, so it proves nothing: rustc did not
+    /// write what is searched, or somebody removed it.
     #[error("the search for mutable statics did not look at {what}, so the kernels are refused")]
     Unsearched {
         /// The crate, or the file.
@@ -189,6 +190,21 @@ pub enum BuildError {
         krate: String,
         /// The flags, as JSON.
         flags: String,
+    },
+    /// A cargo profile has another setting for a crate of the kernels than the build gives to all
+    /// crates. The crate is then compiled in a way that the searches and the proof do not know.
+    #[error(
+        "a cargo profile sets `{key}` of the crate `{krate}` to {value}, which the build of kernels sets itself for all \
+         crates: remove the key from `[profile.release.package]` and `[profile.cuda-rt-kernels.package]` in the \
+         workspace's Cargo.toml and in cargo's configuration, or name no crate of the kernels there"
+    )]
+    ProfileSetting {
+        /// The crate.
+        krate: String,
+        /// The key, as in a Cargo.toml.
+        key: String,
+        /// Its value, as cargo writes it in the unit graph.
+        value: String,
     },
     /// A dependency of the kernels is compiled as a dynamic or static library, too. Cargo then
     /// gives its files no names of their own, and may take one crate for another.

@@ -21,7 +21,10 @@
 //! The search reads the text of a crate, and the compilation reads it again. Both read the same
 //! files: none has changed in between, by rustc's list of what it read (`features/files.rs`).
 //!
-//! A cargo profile can add flags of rustc, on nightly. They are refused by cargo's list of all
+//! A cargo profile can add flags of rustc, on nightly, and it can have other settings for one crate
+//! than for the others, which no setting on cargo's command line replaces. Counterexample: rustc
+//! wrote no LLVM module of a crate that a profile let it compile in many units, and the search for
+//! statics took the module of an earlier compilation. Both are refused by cargo's list of all
 //! compilations (the *unit graph*).
 
 use std::env::consts::EXE_SUFFIX;
@@ -31,6 +34,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::BuildError;
+use crate::profile;
 use crate::toolchain::{TARGET, Toolchain};
 
 /// Features of nightly that each crate for the GPU may enable. None of them changes what rustc
@@ -54,13 +58,22 @@ const WRAPPER: &str = include_str!("features/wrapper.rs");
 const EXPANDED: &str = include_str!("features/expanded.rs");
 const FILES: &str = include_str!("features/files.rs");
 const DEP_INFO: &str = include_str!("features/dep_info.rs");
+const SEARCH: &str = include_str!("features/search.rs");
 
 /// The start of the program's own errors. The program has this text from here.
 pub(crate) const REFUSED: &str = "error: refused in a crate for the GPU: ";
 
+/// The start of the program's error about a crate that it cannot prepare for the search
+/// (`statics.rs`).
+pub(crate) const UNSEARCHED: &str = "error: refused in a crate for the GPU, which cannot be searched: ";
+
 /// The start of the program's error about a file that may have changed.
 pub(crate) const CHANGED: &str =
     "error: refused, because a file may have changed while it was compiled for the GPU: ";
+
+/// The extension of a crate's LLVM module for the search (`statics.rs`), behind the name that all
+/// outputs of the crate begin with. The program has this text from here.
+pub(crate) const SEARCH_EXTENSION: &str = "search.ll";
 
 pub(crate) mod dep_info;
 // Only the program has these modules; their tests run here.
@@ -68,6 +81,8 @@ pub(crate) mod dep_info;
 mod expanded;
 #[cfg(test)]
 mod files;
+#[cfg(test)]
+mod search;
 
 /// Compiles the program that runs rustc with the lists of features, unless `directory` holds it.
 /// Returns its path. The crates in `directory` were compiled by this program.
@@ -80,9 +95,16 @@ pub(crate) fn wrapper(toolchain: &Toolchain, directory: &Path) -> Result<PathBuf
         ("CUDA_RT_FEATURES", FEATURES.as_ref()),
         ("CUDA_RT_FEATURES_OF_CRATES", OF_CRATES.as_ref()),
         ("CUDA_RT_REFUSED", REFUSED.as_ref()),
+        ("CUDA_RT_UNSEARCHED", UNSEARCHED.as_ref()),
         ("CUDA_RT_CHANGED", CHANGED.as_ref()),
+        ("CUDA_RT_SEARCH_EXTENSION", SEARCH_EXTENSION.as_ref()),
     ];
-    let modules = [("expanded", EXPANDED), ("dep_info", DEP_INFO), ("files", FILES)];
+    let modules = [
+        ("expanded", EXPANDED),
+        ("dep_info", DEP_INFO),
+        ("files", FILES),
+        ("search", SEARCH),
+    ];
     let modules = modules.map(|(name, text)| format!("mod {name} {{\n{text}}}\n"));
     let text = format!("{WRAPPER}\n{}// {lists:?}\n", modules.concat());
     let source = directory.join("rustc_with_features.rs");
@@ -109,10 +131,11 @@ pub(crate) fn wrapper(toolchain: &Toolchain, directory: &Path) -> Result<PathBuf
     Ok(program)
 }
 
-/// Refuses kernels if a profile adds flags to one of their crates. `graph` is cargo's unit graph,
-/// and `library` the kernels' own crate.
-pub(crate) fn refuse_flags(graph: &str, library: &str) -> Result<(), BuildError> {
-    let crates = crates(graph)?;
+/// Refuses kernels if a profile adds flags to one of their crates, or has another setting for it
+/// than this crate gives to all. `graph` is cargo's unit graph, `library` the kernels' own crate,
+/// and `lines` says whether the text keeps source lines.
+pub(crate) fn refuse_flags(graph: &str, library: &str, lines: bool) -> Result<(), BuildError> {
+    let crates = crates(graph, lines)?;
     match ["device_std", library]
         .into_iter()
         .find(|needed| !crates.iter().any(|name| name == needed))
@@ -131,8 +154,8 @@ fn unknown(what: &str) -> BuildError {
 /// The crates for the GPU in cargo's unit graph.
 ///
 /// # Errors
-/// The graph is not understood, or a profile adds flags of rustc to a crate.
-fn crates(graph: &str) -> Result<Vec<String>, BuildError> {
+/// The graph is not understood, or a profile adds flags of rustc to a crate or changes a setting.
+fn crates(graph: &str, lines: bool) -> Result<Vec<String>, BuildError> {
     let graph: Value = serde_json::from_str(graph).map_err(|error| unknown(&error.to_string()))?;
     if graph["version"] != 1 {
         return Err(unknown("another version"));
@@ -158,6 +181,15 @@ fn crates(graph: &str) -> Result<Vec<String>, BuildError> {
             return Err(BuildError::ProfileFlags {
                 krate: name,
                 flags: flags.to_string(),
+            });
+        }
+        let settings = unit["profile"].as_object();
+        let settings = settings.ok_or_else(|| unknown(&format!("no profile of `{name}`")))?;
+        if let Some((key, value)) = profile::changed(settings, lines) {
+            return Err(BuildError::ProfileSetting {
+                krate: name,
+                key,
+                value,
             });
         }
         let is_root = roots.iter().any(|root| *root == at);
@@ -190,15 +222,84 @@ fn refuse_kinds(krate: &str, kinds: &Value, is_root: bool) -> Result<(), BuildEr
 mod tests {
     use super::*;
 
-    const GRAPH: &str = r#"{"version":1,"roots":[3],"units":[
+    const SHORT: &str = r#"{"version":1,"roots":[3],"units":[
         {"target":{"name":"syn"},"profile":{},"platform":null,"mode":"build"},
-        {"target":{"name":"core","crate_types":["lib"]},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"build","is_std":true},
+        {"target":{"name":"core","crate_types":["lib"]},"profile":{"panic":"abort"},"platform":"nvptx64-nvidia-cuda","mode":"build","is_std":true},
         {"target":{"name":"build-script-build"},"profile":{},"platform":"nvptx64-nvidia-cuda","mode":"run-custom-build"},
-        {"target":{"name":"a-b","crate_types":["cdylib"]},"profile":{"rustflags":[]},"platform":"nvptx64-nvidia-cuda","mode":"build"}]}"#;
+        {"target":{"name":"a-b","crate_types":["cdylib"]},"profile":{"rustflags":[],"panic":"abort"},"platform":"nvptx64-nvidia-cuda","mode":"build"}]}"#;
+
+    /// The profile of a crate, as cargo prints it, but for the key `panic`.
+    const SETTINGS: &str = r#""name":"cuda-rt-kernels","opt_level":"3","lto":"true","codegen_backend":null,"codegen_units":1,"debuginfo":0,"split_debuginfo":null,"debug_assertions":false,"overflow_checks":false,"rpath":false,"incremental":false,"strip":{"resolved":{"Named":"debuginfo"}},"trim_paths":null,"panic":"abort""#;
+
+    fn graph() -> String {
+        SHORT.replace("\"panic\":\"abort\"", SETTINGS)
+    }
 
     #[test]
     fn crates_are_those_that_are_compiled_for_the_gpu() {
-        assert_eq!(crates(GRAPH).unwrap(), ["core", "a_b"]);
+        assert_eq!(crates(&graph(), false).unwrap(), ["core", "a_b"]);
+        let lines = graph()
+            .replace("\"debuginfo\":0", "\"debuginfo\":\"line-directives-only\"")
+            .replace("{\"Named\":\"debuginfo\"}", "\"None\"")
+            .replace(
+                "\"trim_paths\":null",
+                "\"trim_paths\":[\"macro\",\"diagnostics\"]",
+            );
+        assert_eq!(crates(&lines, true).unwrap(), ["core", "a_b"]);
+        crates(&lines, false).unwrap_err();
+    }
+
+    /// Each key of each crate, and keys that are not known.
+    #[test]
+    fn another_setting_of_a_profile_is_refused() {
+        for (from, to, key) in [
+            ("\"opt_level\":\"3\"", "\"opt_level\":\"2\"", "opt-level"),
+            ("\"lto\":\"true\"", "\"lto\":\"false\"", "lto"),
+            (
+                "\"codegen_backend\":null",
+                "\"codegen_backend\":\"cranelift\"",
+                "codegen-backend",
+            ),
+            ("\"codegen_units\":1", "\"codegen_units\":16", "codegen-units"),
+            ("\"codegen_units\":1", "\"codegen_units\":null", "codegen-units"),
+            ("\"codegen_units\":1,", "", "codegen-units"),
+            ("\"debuginfo\":0", "\"debuginfo\":2", "debug"),
+            (
+                "\"split_debuginfo\":null",
+                "\"split_debuginfo\":1",
+                "split-debuginfo",
+            ),
+            (
+                "\"debug_assertions\":false",
+                "\"debug_assertions\":true",
+                "debug-assertions",
+            ),
+            (
+                "\"overflow_checks\":false",
+                "\"overflow_checks\":true",
+                "overflow-checks",
+            ),
+            ("\"rpath\":false", "\"rpath\":true", "rpath"),
+            ("\"incremental\":false", "\"incremental\":true", "incremental"),
+            ("{\"Named\":\"debuginfo\"}", "{\"Named\":\"symbols\"}", "strip"),
+            ("\"trim_paths\":null", "\"trim_paths\":[]", "trim-paths"),
+            ("\"panic\":\"abort\"", "\"panic\":\"unwind\"", "panic"),
+            ("\"rpath\":false", "\"rpath\":false,\"new_key\":1", "new-key"),
+        ] {
+            let graph = graph();
+            // Of the one crate, and of the other.
+            for at in [graph.find(from).unwrap(), graph.rfind(from).unwrap()] {
+                let (before, after) = graph.split_at(at);
+                let error = crates(&format!("{before}{}", after.replacen(from, to, 1)), false).unwrap_err();
+                let is_named = matches!(&error, BuildError::ProfileSetting { krate, key: named, .. }
+                    if named == key && *krate == if before.contains("a-b") { "a_b" } else { "core" });
+                assert!(is_named, "{to}: {error}");
+            }
+        }
+        for unset in ["null", "false", "[]"] {
+            let more = graph().replace("\"rpath\"", &format!("\"new_key\":{unset},\"rpath\""));
+            crates(&more, false).unwrap();
+        }
     }
 
     /// What an earlier program let through is compiled again, and nothing else is.
@@ -237,7 +338,7 @@ mod tests {
                 "\"rustflags\":\"-Zcrate-attr=feature(custom_mir)\"",
             ),
         ] {
-            let error = crates(&GRAPH.replace(from, to)).unwrap_err();
+            let error = crates(&graph().replace(from, to), false).unwrap_err();
             assert!(matches!(error, BuildError::ProfileFlags { .. }), "{error}");
         }
         for kinds in [
@@ -246,7 +347,7 @@ mod tests {
             "[\"staticlib\"]",
             "[]",
         ] {
-            let error = crates(&GRAPH.replace("[\"cdylib\"]", kinds)).unwrap_err();
+            let error = crates(&graph().replace("[\"cdylib\"]", kinds), false).unwrap_err();
             assert!(matches!(error, BuildError::LibraryKinds { .. }), "{error}");
         }
         for (from, to) in [
@@ -256,7 +357,7 @@ mod tests {
             ("\"name\":\"a-b\"", "\"title\":\"a\""),
             ("\"crate_types\":[\"cdylib\"]", "\"kind\":[\"cdylib\"]"),
         ] {
-            let error = crates(&GRAPH.replace(from, to)).unwrap_err();
+            let error = crates(&graph().replace(from, to), false).unwrap_err();
             assert!(matches!(error, BuildError::FlagsUnknown { .. }), "{error}");
         }
     }
@@ -264,7 +365,7 @@ mod tests {
     /// Its files would have the names of those of the kernels' own crate.
     #[test]
     fn a_dependency_that_is_a_cdylib_is_refused() {
-        let error = crates(&GRAPH.replace("[3]", "[1]")).unwrap_err();
+        let error = crates(&graph().replace("[3]", "[1]"), false).unwrap_err();
         assert!(
             matches!(&error, BuildError::LibraryKinds { krate, .. } if krate == "a_b"),
             "{error}"

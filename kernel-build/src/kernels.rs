@@ -3,10 +3,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::compilation::{Compilation, Purpose};
+use crate::compilation::Compilation;
 use crate::compiled;
 use crate::error::BuildError;
-use crate::features;
+use crate::features::{self, SEARCH_EXTENSION};
 use crate::inspect::inspect;
 use crate::local_memory;
 use crate::shim;
@@ -195,6 +195,7 @@ impl Kernels {
     ///   [`HiddenUnsafe`](BuildError::HiddenUnsafe), [`Assembly`](BuildError::Assembly),
     ///   [`SymbolTwice`](BuildError::SymbolTwice), [`NoBuiltins`](BuildError::NoBuiltins),
     ///   [`ProfileFlags`](BuildError::ProfileFlags),
+    ///   [`ProfileSetting`](BuildError::ProfileSetting),
     ///   [`FlagsUnknown`](BuildError::FlagsUnknown),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),
     ///   [`LocalMemory`](BuildError::LocalMemory), [`Unsearched`](BuildError::Unsearched),
@@ -280,15 +281,21 @@ fn compile_for(
     let built = compilation.directory().join("deps");
     let file = |extension| built.join(&library.name).with_extension(extension);
     // The text of an earlier build must never pass for the text of this one.
-    for path in [file("s"), file("ll"), file("d")] {
+    let own_module = file(SEARCH_EXTENSION);
+    for path in [file("s"), file("ll"), file("d"), own_module.clone()] {
         if path.exists() {
             fs::remove_file(&path).map_err(BuildError::io(&path))?;
         }
     }
-    features::refuse_flags(&compilation.unit_graph()?, &library.name)?;
-    // The search comes first: of a symbol that two crates define, it names both crates.
-    statics::refuse(compilation, &library.name)?;
-    compilation.run(Purpose::Kernels)?;
+    features::refuse_flags(&compilation.unit_graph()?, &library.name, compilation.lines)?;
+    let (messages, compiled) = compilation.run()?;
+    // If rustc has compiled all crates for the search, but not the kernels, then the search has the
+    // better error: of a symbol that two crates define, it names both crates.
+    let is_for_search = matches!(compiled, Err(BuildError::Compile { .. })) && own_module.is_file();
+    if compiled.is_ok() || is_for_search {
+        statics::refuse(compilation, &messages, (&library.name, own_module))?;
+    }
+    compiled?;
 
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io(&path));
     let (ptx, llvm_ir) = (read(file("s"))?, read(file("ll"))?);

@@ -5,22 +5,26 @@
 //! into a register; then each thread has its own value, but the source has one value for all
 //! threads. After that, the optimised module no longer shows the static.
 //!
-//! Therefore the crates are compiled again without optimisation, by a command that looks the same
-//! to the sources (`compilation.rs`), and rustc writes the LLVM module of each crate. There, a
-//! static is `global` if it is `static mut` or has interior mutability, and `constant` otherwise. A
-//! crate's module holds all statics of the crate, used or not. This includes statics in functions,
-//! generic or not, and statics from macros of other crates.
+//! Therefore each crate is also compiled without optimisation, by a command that looks the same to
+//! the source (`features/search.rs`), and rustc writes the LLVM module of the crate. There, a static
+//! is `global` if it is `static mut` or has interior mutability, and `constant` otherwise. A crate's
+//! module holds all statics of the crate, used or not. This includes statics in functions, generic
+//! or not, and statics from macros of other crates.
 //!
-//! A build script, a procedural macro and an included file that changes between the two
-//! compilations can still tell them apart.
+//! Cargo takes the module and the compiled crate for one output. So the module of a crate that cargo
+//! did not compile again is the module of that crate. If it is missing, the kernels are refused.
+//!
+//! A procedural macro can still tell the two compilations apart.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::compilation::{Compilation, Purpose};
+use crate::compilation::Compilation;
 use crate::error::BuildError;
+use crate::features::SEARCH_EXTENSION;
 use crate::symbols::Symbols;
 
 /// Crates of all kernels, beside their own.
@@ -37,11 +41,21 @@ struct Crate {
 }
 
 /// Refuses kernels in whose crates there is a mutable static, or assembly outside functions, or a
-/// symbol that another crate defines as well. `library` is the kernels' own crate.
-pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(), BuildError> {
-    let messages = compilation.run(Purpose::Statics)?;
-    let crates = crates(&messages, &compilation.directory(), &compilation.host_directory())?;
-    for needed in ALWAYS.into_iter().chain([library]) {
+/// symbol that another crate defines as well. `messages` are cargo's, and `library` is the name and
+/// the LLVM module of the kernels' own crate.
+pub(crate) fn refuse(
+    compilation: &Compilation<'_>,
+    messages: &str,
+    library: (&str, PathBuf),
+) -> Result<(), BuildError> {
+    let directories = (compilation.directory(), compilation.host_directory());
+    let mut crates = crates(messages, (&directories.0, &directories.1), library.0)?;
+    crates.push(Crate {
+        name: library.0.to_owned(),
+        module: library.1,
+        manifest: compilation.manifest.to_owned(),
+    });
+    for needed in ALWAYS {
         if !crates.iter().any(|krate| krate.name == needed) {
             let what = format!("the crate `{needed}`");
             return Err(BuildError::Unsearched { what });
@@ -56,7 +70,7 @@ pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(),
         manifest,
     } in crates
     {
-        let text = fs::read_to_string(&module).map_err(BuildError::io(&module))?;
+        let text = read(&name, &module, compilation.target_dir)?;
         names.extend(mutable_statics(&text));
         if has_assembly(&text) {
             assembly.push(format!("`{name}`"));
@@ -77,11 +91,30 @@ pub(crate) fn refuse(compilation: &Compilation<'_>, library: &str) -> Result<(),
     Err(BuildError::MutableStatic { names })
 }
 
-/// The crates that cargo compiled for the GPU, now or earlier, and their LLVM modules.
+/// The text of a crate's LLVM module.
+///
+/// # Errors
+/// The file cannot be read. If it is missing, the error says how it is made again.
+fn read(krate: &str, module: &Path, target_dir: &Path) -> Result<String, BuildError> {
+    fs::read_to_string(module).map_err(|error| {
+        if error.kind() != ErrorKind::NotFound {
+            return BuildError::io(module)(error);
+        }
+        let what = format!(
+            "the crate `{krate}`, because {} is missing (remove {}, and build again)",
+            module.display(),
+            target_dir.display()
+        );
+        BuildError::Unsearched { what }
+    })
+}
+
+/// The crates that cargo compiled for the GPU, now or earlier, and their LLVM modules, without
+/// `library`, the kernels' own crate. `gpu` and `host` are directories of outputs.
 ///
 /// # Errors
 /// An artifact that belongs neither to the GPU nor to the host: its crate would not be searched.
-fn crates(messages: &str, gpu: &Path, host: &Path) -> Result<Vec<Crate>, BuildError> {
+fn crates(messages: &str, (gpu, host): (&Path, &Path), library: &str) -> Result<Vec<Crate>, BuildError> {
     let mut crates: Vec<Crate> = Vec::new();
     let messages = messages
         .lines()
@@ -91,6 +124,11 @@ fn crates(messages: &str, gpu: &Path, host: &Path) -> Result<Vec<Crate>, BuildEr
         let files = message["filenames"].as_array().into_iter().flatten();
         let files: Vec<&Path> = files.filter_map(Value::as_str).map(Path::new).collect();
         if !files.is_empty() && files.iter().all(|file| file.starts_with(host)) {
+            continue;
+        }
+        // It is the only `cdylib` for the GPU (`features.rs`). Cargo names no file of it, because
+        // rustc links nothing.
+        if files.is_empty() && name == library && message["target"]["crate_types"] == json!(["cdylib"]) {
             continue;
         }
         let is_metadata = |file: &&&Path| file.extension().is_some_and(|extension| extension == "rmeta");
@@ -104,7 +142,7 @@ fn crates(messages: &str, gpu: &Path, host: &Path) -> Result<Vec<Crate>, BuildEr
         };
         let stem = metadata.file_stem().unwrap_or_default().to_string_lossy();
         let stem = stem.strip_prefix("lib").unwrap_or(&stem);
-        let module = metadata.with_file_name(format!("{stem}.ll"));
+        let module = metadata.with_file_name(format!("{stem}.{}", SEARCH_EXTENSION));
         // A message may come twice, but a crate has one file.
         if crates.iter().all(|known| known.module != module) {
             let manifest = PathBuf::from(message["manifest_path"].as_str().unwrap_or(""));
@@ -230,6 +268,23 @@ mod tests {
     }
 
     #[test]
+    fn a_crate_without_its_module_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = read(
+            "slot",
+            &directory.path().join("slot-1.search.ll"),
+            directory.path(),
+        )
+        .unwrap_err();
+        assert!(
+            matches!(&error, BuildError::Unsearched { what } if what.contains("`slot`") && what.contains("build again")),
+            "{error}"
+        );
+        let error = read("slot", directory.path(), directory.path()).unwrap_err();
+        assert!(matches!(error, BuildError::Io { .. }), "{error}");
+    }
+
+    #[test]
     fn modules_lie_beside_the_metadata_of_crates_for_the_gpu() {
         let (gpu, host) = (Path::new("/t/nvptx64-nvidia-cuda/p"), Path::new("/t/p"));
         let messages = r#"{"reason":"compiler-artifact","target":{"name":"libm"},"manifest_path":"/libm/Cargo.toml","filenames":["/t/nvptx64-nvidia-cuda/p/deps/liblibm-1a.rmeta"]}
@@ -238,19 +293,25 @@ not a message
 {"reason":"build-finished","success":true}"#;
         let libm = Crate {
             name: "libm".to_owned(),
-            module: PathBuf::from("/t/nvptx64-nvidia-cuda/p/deps/libm-1a.ll"),
+            module: PathBuf::from("/t/nvptx64-nvidia-cuda/p/deps/libm-1a.search.ll"),
             manifest: PathBuf::from("/libm/Cargo.toml"),
         };
-        assert_eq!(crates(messages, gpu, host).unwrap(), [libm]);
+        let directories = (gpu, host);
+        assert_eq!(crates(messages, directories, "k").unwrap(), [libm]);
+        let own =
+            r#"{"reason":"compiler-artifact","target":{"name":"k","crate_types":["cdylib"]},"filenames":[]}"#;
+        assert_eq!(crates(own, directories, "k").unwrap(), []);
+        crates(own, directories, "another").unwrap_err();
+        crates(&own.replace("cdylib", "lib"), directories, "k").unwrap_err();
         // A crate that lies elsewhere, or shows no metadata, is never left out quietly.
         for (gpu, host) in [
             ("t/nvptx64-nvidia-cuda/p", "/t/p"),
             ("/t/nvptx64-nvidia-cuda/p", "t/p"),
         ] {
-            let error = crates(messages, Path::new(gpu), Path::new(host)).unwrap_err();
+            let error = crates(messages, (Path::new(gpu), Path::new(host)), "k").unwrap_err();
             assert!(matches!(error, BuildError::Unsearched { .. }), "{error}");
         }
         let without = messages.replace("1a.rmeta", "1a.rlib");
-        crates(&without, gpu, host).unwrap_err();
+        crates(&without, directories, "k").unwrap_err();
     }
 }

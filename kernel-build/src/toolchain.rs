@@ -50,15 +50,6 @@ impl Toolchain {
         })
     }
 
-    #[cfg(test)]
-    pub(crate) fn for_tests() -> Self {
-        Self {
-            name: "nightly".to_owned(),
-            sysroot: PathBuf::from("/rust"),
-            version: "rustc".to_owned(),
-        }
-    }
-
     /// Refuses an architecture that the compiler does not list: LLVM would write any name into the
     /// text.
     pub(crate) fn check_architecture(&self, name: &str) -> Result<(), BuildError> {

@@ -8,10 +8,15 @@
 //! without the word `unsafe` there (`expanded.rs`). This program then fails, so cargo never
 //! takes the crate for fresh.
 //!
-//! Afterwards, it sees that the compilation read no file that may have changed since (`files.rs`).
+//! It then runs rustc twice: first for the search for mutable statics, assembly and symbols
+//! (`search.rs`), which another program makes in the LLVM module that rustc writes; then for the
+//! compilation that cargo asks for. Nothing that a source can see differs between the two.
 //!
-//! `features.rs` compiles this file, with `expanded.rs`, `dep_info.rs` and `files.rs` as modules.
-//! The environment of that compilation has the lists.
+//! Afterwards, it sees that the compilation read no file that may have changed since (`files.rs`).
+//! So all three runs of rustc read the same files.
+//!
+//! `features.rs` compiles this file, with `expanded.rs`, `dep_info.rs`, `files.rs` and `search.rs`
+//! as modules. The environment of that compilation has the lists.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -31,8 +36,12 @@ const FEATURES: &str = env!("CUDA_RT_FEATURES");
 const OF_CRATES: &str = env!("CUDA_RT_FEATURES_OF_CRATES");
 /// The start of an error of this program.
 const REFUSED: &str = env!("CUDA_RT_REFUSED");
+/// The start of an error about a crate that cannot be searched.
+const UNSEARCHED: &str = env!("CUDA_RT_UNSEARCHED");
 /// The start of an error about a file that may have changed.
 const CHANGED: &str = env!("CUDA_RT_CHANGED");
+/// The extension of the file that the search reads.
+const SEARCH_EXTENSION: &str = env!("CUDA_RT_SEARCH_EXTENSION");
 /// The feature that opens `core::intrinsics`.
 const INTRINSICS: &str = "core_intrinsics";
 /// What cargo says to rustc of each crate that it compiles for `-Zbuild-std`, behind `-Z`.
@@ -53,7 +62,15 @@ fn main() {
     if arguments.iter().any(has_another_form) {
         refuse("cargo named the target in a form that is not known");
     }
-    if !is_for_gpu(&arguments) || is_question(&arguments) || is_of_library(&arguments) {
+    if !is_for_gpu(&arguments) || is_question(&arguments) {
+        compile(&rustc, &arguments);
+        return;
+    }
+    if search::is_incremental(&arguments) {
+        refuse_unsearched(krate(&arguments), "a profile compiles it incrementally");
+    }
+    if is_of_library(&arguments) {
+        write_for_search(&rustc, &arguments);
         compile(&rustc, &arguments);
         return;
     }
@@ -64,11 +81,41 @@ fn main() {
     let began = SystemTime::now();
     sleep(files::CLOCK_LAG);
     refuse_hidden_unsafe(&rustc, &arguments);
+    write_for_search(&rustc, &arguments);
     compile(&rustc, &arguments);
     if let Err(file) = dep_info(&arguments).and_then(|(path, text)| files::refuse_changed((&path, &text), began)) {
         eprintln!("{CHANGED}the crate `{}` reads {file}", krate(&arguments));
         exit(101);
     }
+}
+
+/// Lets rustc write the LLVM module of the crate for the search, and ends with an error if there is
+/// none. The warnings of rustc are left out: the compilation prints them too.
+fn write_for_search(rustc: &OsStr, arguments: &[OsString]) {
+    let krate = krate(arguments);
+    let file = search::new_file(arguments, krate);
+    let file = file.unwrap_or_else(|why| refuse_unsearched(krate, &why));
+    run_quietly(rustc, search::arguments(arguments, &file));
+    if !file.is_file() {
+        refuse_unsearched(krate, &format!("rustc did not write {}", file.display()));
+    }
+}
+
+fn refuse_unsearched(krate: &str, why: &str) -> ! {
+    eprintln!("{UNSEARCHED}the crate `{krate}`: {why}");
+    exit(101);
+}
+
+/// Runs rustc and returns what it prints. Ends with its errors and its status if it fails.
+fn run_quietly(rustc: &OsStr, arguments: Vec<OsString>) -> Vec<u8> {
+    let output = Command::new(rustc).args(arguments).output();
+    let output = output.unwrap_or_else(|error| not_started(&error));
+    if !output.status.success() {
+        // If nobody reads the errors, the exit status remains.
+        let _ = stderr().write_all(&output.stderr);
+        exit(output.status.code().unwrap_or(101));
+    }
+    output.stdout
 }
 
 /// Runs rustc, and ends with its status if it fails.
@@ -85,16 +132,9 @@ fn compile(rustc: &OsStr, arguments: &[OsString]) {
 /// # Errors
 /// Why there is none, as what the crate reads.
 fn dep_info(arguments: &[OsString]) -> Result<(String, String), String> {
-    let after = |flag: &str| {
-        let at = arguments.iter().position(|argument| argument == flag)?;
-        arguments.get(at + 1)?.to_str()
-    };
-    let suffix = arguments
-        .windows(2)
-        .filter(|pair| pair[0] == "-C")
-        .find_map(|pair| pair[1].to_str()?.strip_prefix("extra-filename="));
-    let directory = after("--out-dir").ok_or("files of which cargo asks for no list")?;
-    let path = Path::new(directory).join(format!("{}{}.d", krate(arguments), suffix.unwrap_or("")));
+    let outputs = search::outputs(arguments, krate(arguments));
+    let outputs = outputs.map_err(|why| format!("files of which there is no list: {why}"))?;
+    let path = outputs.with_extension("d");
     let text = std::fs::read_to_string(&path);
     let text = text.map_err(|error| format!("files without a list in {}: {error}", path.display()))?;
     let path = path.to_str().ok_or("files in a directory whose name is no UTF-8")?;
@@ -125,17 +165,9 @@ fn is_file(argument: &OsString) -> bool {
 /// Ends with an error if the crate, with its macros expanded, has something that is unsafe without
 /// the word `unsafe`, or an intrinsic of `core` that is not right for any type.
 fn refuse_hidden_unsafe(rustc: &OsStr, arguments: &[OsString]) {
-    let expanded = Command::new(rustc)
-        .args(arguments)
-        .arg("-Zunpretty=expanded")
-        .output();
-    let expanded = expanded.unwrap_or_else(|error| not_started(&error));
-    if !expanded.status.success() {
-        // If nobody reads the errors, the exit status remains.
-        let _ = stderr().write_all(&expanded.stderr);
-        exit(expanded.status.code().unwrap_or(101));
-    }
-    let (text, krate) = (String::from_utf8_lossy(&expanded.stdout), krate(arguments));
+    let for_text = arguments.iter().cloned().chain(["-Zunpretty=expanded".into()]);
+    let expanded = run_quietly(rustc, for_text.collect());
+    let (text, krate) = (String::from_utf8_lossy(&expanded), krate(arguments));
     if let Some(line) = expanded::found(&text) {
         refuse(&format!("the crate `{krate}` has, with its macros expanded: {line}"));
     }

@@ -37,7 +37,7 @@ fn depend(package: &Path, source: &str) {
 
 /// Adds a crate to the package. All packages of the tests share compiled crates. So a crate that
 /// compiles has a name that no other test uses.
-fn depend_on(package: &Path, name: &str, source: &str) {
+pub(crate) fn depend_on(package: &Path, name: &str, source: &str) {
     let directory = package.join(name);
     fs::create_dir_all(directory.join("src")).unwrap();
     let manifest = format!("[package]\nname = {name:?}\nversion = \"0.0.0\"\nedition = \"2024\"\n");
