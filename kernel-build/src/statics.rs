@@ -6,13 +6,14 @@
 //! threads. After that, the optimised module no longer shows the static.
 //!
 //! Therefore each crate is also compiled without optimisation, by a command that looks the same to
-//! the source (`features/search.rs`), and rustc writes the LLVM module of the crate. There, a static
-//! is `global` if it is `static mut` or has interior mutability, and `constant` otherwise. A crate's
-//! module holds all statics of the crate, used or not. This includes statics in functions, generic
-//! or not, and statics from macros of other crates.
+//! the source (`features/search.rs`), and rustc writes the LLVM module of the crate. There, a
+//! static is `global` if it is `static mut` or has interior mutability, and `constant` otherwise. A
+//! crate's module holds all statics of the crate, used or not. This includes statics in functions,
+//! generic or not, and statics from macros of other crates.
 //!
-//! Cargo takes the module and the compiled crate for one output. So the module of a crate that cargo
-//! did not compile again is the module of that crate. If it is missing, the kernels are refused.
+//! Cargo takes the module and the compiled crate for one output. So the module of a crate that
+//! cargo did not compile again is the module of that crate. If it is missing, the kernels are
+//! refused.
 //!
 //! A procedural macro can still tell the two compilations apart.
 
