@@ -1,8 +1,8 @@
 //! The command that compiles kernels.
 //!
 //! rustc compiles each crate twice: once for the search for mutable statics (`statics.rs`), and
-//! once for the kernels. A source can see much of its compilation: the environment, the directories in
-//! `OUT_DIR` and `LD_LIBRARY_PATH`, the features of the architecture, its own path. So the two
+//! once for the kernels. A source can see much of its compilation: the environment, the directories
+//! in `OUT_DIR` and `LD_LIBRARY_PATH`, the features of the architecture, its own path. So the two
 //! compilations must not differ in anything that a source can see, or it could show the search
 //! another program than the program that is built. Therefore cargo runs once, and the program that
 //! it runs in place of rustc runs rustc twice (`features/wrapper.rs`, `features/search.rs`).
