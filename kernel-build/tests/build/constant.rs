@@ -1,6 +1,8 @@
 //! Arrays that are passed by value. Kernel parameters lie in constant memory.
 
-use crate::{compile, package};
+use kernel_build::{BuildError, Kernels};
+
+use crate::{compile, compile_with, package};
 
 /// An array whose indices are known when the kernel is built is read in constant memory, where it
 /// is. The compiler copies an array to each thread's local memory if an index is known only at run
@@ -32,7 +34,10 @@ fn an_array_with_constant_indices_is_read_where_it_is() {
              table[(at[i.get()] % 64) as usize]
          }",
     );
-    let ptx = compile(look_up.path()).unwrap().unwrap().ptx;
+    let refused = compile(look_up.path()).unwrap().unwrap_err();
+    assert!(matches!(refused, BuildError::LocalMemory { .. }), "{refused}");
+    let asked = Kernels::new(look_up.path()).local_memory("look_up");
+    let ptx = compile_with(&asked).unwrap().unwrap().ptx;
     assert!(ptx.contains("st.local"), "{ptx}");
 }
 
