@@ -1,7 +1,8 @@
-/* A driver library that does nothing: each function says that it succeeded. The program of this
- * package runs over it under a profiler, which then counts the instructions of cuda-rt alone. A test
- * of children of `fork` asks how many calls reached it.
- * Handles and addresses are numbers that nothing dereferences. */
+/* A driver library that does nothing: each function says that it succeeded. Only host functions
+ * run, all of them when the host next waits for a stream or an event, or asks. The program of this
+ * package runs over it under a profiler, which then counts the instructions of cuda-rt alone. Tests
+ * of cuda-rt run over it too: they ask how many calls reached it, and use its two devices. Handles
+ * and addresses are numbers that nothing dereferences. */
 #include <stddef.h>
 #include <stdio.h>
 
@@ -21,8 +22,12 @@ static void *next(void) { return (void *)(last += 4096); }
 
 SUCCEEDS(cuInit)
 GIVES(cuDriverGetVersion, int, 13000)
-GIVES(cuDeviceGetCount, int, 1)
-GIVES(cuDeviceGet, int, 0)
+GIVES(cuDeviceGetCount, int, 2)
+int cuDeviceGet(int *device, int ordinal) {
+    calls += 1;
+    *device = ordinal;
+    return 0;
+}
 int cuDeviceGetName(char *name, int length, int device) {
     const char *text = "a device that does nothing";
     calls += 1;
@@ -36,9 +41,18 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     return (void)device, 0;
 }
 GIVES(cuDeviceTotalMem_v2, size_t, (size_t)1 << 36)
-GIVES(cuDevicePrimaryCtxRetain, void *, (void *)64)
-GIVES(cuCtxGetCurrent, void *, (void *)64)
-SUCCEEDS(cuCtxSetCurrent)
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+    calls += 1;
+    *context = (void *)(size_t)(64 * (device + 1));
+    return 0;
+}
+static __thread void *current = (void *)64;
+GIVES(cuCtxGetCurrent, void *, current)
+int cuCtxSetCurrent(void *context) {
+    calls += 1;
+    current = context;
+    return 0;
+}
 int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     calls += 1;
     *least = 0;
@@ -48,10 +62,28 @@ int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
 SUCCEEDS(cuThreadExchangeStreamCaptureMode)
 GIVES(cuStreamCreateWithPriority, void *, next())
 SUCCEEDS(cuStreamDestroy_v2)
-SUCCEEDS(cuStreamSynchronize)
-SUCCEEDS(cuStreamQuery)
+/* The host functions that are to run. */
+static struct { void (*run)(void *); void *data; } pending[64];
+static int pending_count;
+static int run_pending(void) {
+    calls += 1;
+    while (pending_count > 0) {
+        pending_count -= 1;
+        pending[pending_count].run(pending[pending_count].data);
+    }
+    return 0;
+}
+int cuLaunchHostFunc(void *stream, void (*run)(void *), void *data) {
+    calls += 1;
+    if (pending_count == 64) return 2;
+    pending[pending_count].run = run;
+    pending[pending_count].data = data;
+    pending_count += 1;
+    return (void)stream, 0;
+}
+int cuStreamSynchronize(void *stream) { return (void)stream, run_pending(); }
+int cuStreamQuery(void *stream) { return (void)stream, run_pending(); }
 SUCCEEDS(cuStreamWaitEvent)
-SUCCEEDS(cuLaunchHostFunc)
 SUCCEEDS(cuStreamBeginCapture_v2)
 int cuStreamEndCapture(void *stream, void **graph) {
     calls += 1;
@@ -78,8 +110,8 @@ int cuStreamGetCaptureInfo_v2(void *stream, int *status, unsigned long long *id,
 GIVES(cuEventCreate, void *, next())
 SUCCEEDS(cuEventDestroy_v2)
 SUCCEEDS(cuEventRecord)
-SUCCEEDS(cuEventQuery)
-SUCCEEDS(cuEventSynchronize)
+int cuEventQuery(void *event) { return (void)event, run_pending(); }
+int cuEventSynchronize(void *event) { return (void)event, run_pending(); }
 GIVES(cuEventElapsedTime, float, 1)
 int cuMemGetInfo_v2(size_t *available, size_t *total) {
     calls += 1;

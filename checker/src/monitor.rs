@@ -277,6 +277,16 @@ impl Monitor {
         }
     }
 
+    /// An allocated block is free for its next owner from here on, or has its next owner. Earlier
+    /// accesses are not forgotten: the caller, and not the driver, must have ordered the owners.
+    pub(crate) fn note_owner(&mut self, address: u64, stream: u64, operation: Operation) {
+        let begun = self.begin(stream);
+        if let Some(bytes) = self.blocks.get(&address).copied() {
+            self.access(begun, address..address + bytes, AccessKind::Write, operation);
+        }
+        self.collect_now_and_then();
+    }
+
     #[inline]
     pub(crate) fn record_event(&mut self, event: u64, stream: u64) {
         let (capture, clock) = match self.begin(stream) {

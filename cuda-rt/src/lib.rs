@@ -90,7 +90,7 @@
 //! - **kernels**: `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`];
 //!   [`kernel`] for kernels of other compilers; occupancy ([`Device::suggested_block`])
 //! - **whole programs**: [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`]
-//! - **other libraries**: [`interop`]
+//! - **other libraries**: [`interop`]; cuBLAS: the package `cuda-handoff-cublas`
 //! - **what would go wrong without these types**, by the numbers in the documentation: [`hazards`]
 //!
 //! # Several GPUs

@@ -1,14 +1,13 @@
 //! A process that loads the CUDA driver and forks: no call reaches the driver in a child.
 //!
-//! The driver is a library that does nothing and counts its calls (`instructions/libcuda.c`). The
-//! test starts itself as a process that finds this library.
+//! The driver is a library that does nothing and counts its calls.
 
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
+mod null_libcuda;
+
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::process::Command;
 use std::sync::mpsc;
 
 use cuda_rt::driver::ErrorCode;
@@ -31,22 +30,7 @@ unsafe extern "C" {
     fn _exit(status: c_int) -> !;
 }
 
-const VARIABLE: &str = "CUDA_RT_TEST_FORK_OF_CUDA";
 const LEN: usize = 64;
-
-/// Compiles the library that does nothing into a folder, which it returns.
-fn library() -> &'static Path {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../instructions/libcuda.c");
-    let mut compile = Command::new(&compiler);
-    compile.args(["-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", "-o"]);
-    compile.arg(folder.join("libcuda.so.1")).arg(source);
-    let compiled = compile.status();
-    let compiled = compiled.unwrap_or_else(|error| panic!("{}: {error}", compiler.display()));
-    assert!(compiled.success());
-    folder
-}
 
 /// The calls that have reached the driver in this process and before it was forked.
 fn driver_calls() -> u64 {
@@ -162,26 +146,17 @@ fn a_simulated_device_works_in_a_child() {
 
 #[test]
 fn no_call_reaches_the_driver_in_a_child() {
-    const NAME: &str = "no_call_reaches_the_driver_in_a_child";
-    if std::env::var_os(VARIABLE).is_none() {
-        let ended = Command::new(std::env::current_exe().unwrap())
-            .args([NAME, "--exact", "--nocapture"])
-            .env(VARIABLE, NAME)
-            .env("LD_LIBRARY_PATH", library())
-            .output()
-            .unwrap();
-        assert!(ended.status.success(), "{ended:?}");
-        return;
-    }
-    // A child that is the first to load the driver may use it.
-    in_a_child(forked, || {
-        let gpu = Device::open().unwrap();
-        gpu.memory_info().unwrap();
-        assert!(driver_calls() > 0);
+    null_libcuda::over_null_libcuda("no_call_reaches_the_driver_in_a_child", || {
+        // A child that is the first to load the driver may use it.
+        in_a_child(forked, || {
+            let gpu = Device::open().unwrap();
+            gpu.memory_info().unwrap();
+            assert!(driver_calls() > 0);
+        });
+        every_call_is_refused(forked);
+        every_call_is_refused(clone_without_handlers);
+        a_simulated_device_works_in_a_child();
+        // The parent goes on.
+        Device::open().unwrap().memory_info().unwrap();
     });
-    every_call_is_refused(forked);
-    every_call_is_refused(clone_without_handlers);
-    a_simulated_device_works_in_a_child();
-    // The parent goes on.
-    Device::open().unwrap().memory_info().unwrap();
 }

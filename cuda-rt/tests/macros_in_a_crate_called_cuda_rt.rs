@@ -54,9 +54,7 @@ pub mod __private {
 }
 
 pub mod rt {
-    pub use real_std::rt::OutputArgument;
-
-    pub const MAX_SHARED_BYTES: usize = usize::MAX;
+    pub use real_std::rt::{OutputArgument, SharedSum};
 
     pub fn element_layout<T>() -> u64 {
         7

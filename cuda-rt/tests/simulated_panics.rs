@@ -117,6 +117,8 @@ fn a_clock_at_its_end_stays_there_and_frees_go_on() {
     ends(|| {
         for seed in 0..8 {
             Device::simulated(lazy(seed), |gpu| {
+                // Each free is a call.
+                gpu.set_memory_caching(false);
                 let compute = gpu.stream::<Compute<_>>().unwrap();
                 let other = gpu.stream::<Other<_>>().unwrap();
                 let x = compute.alloc_zeroed::<u32>(1024).unwrap();

@@ -8,9 +8,11 @@
 //! - [`roots`]: few threads that run long, beside other kernels
 //! - [`bilateral`]: a stencil over an image
 //! - [`block_sum`]: shared memory and warp shuffles, in phases
-//! - [`histogram`]: atomics, in shared and device memory
+//! - [`reduce`]: the sum, the smallest or the largest of all elements, in one launch
+//! - [`histogram`]: atomics, in shared memory for each warp, and in device memory
 //! - [`matmul`]: tiles in shared memory, and a sum that each thread keeps
-//! - [`transpose`]: a tile in shared memory, so that reads and writes are both coalesced
+//! - [`transpose`], [`transpose_wide`]: tiles in shared memory, so that reads and writes are both
+//!   coalesced, and 16 bytes wide
 //!
 //! `ptx/device_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed, so that
 //! users need no nightly compiler; `cargo xtask ptx --check` says whether it is fresh.
@@ -42,7 +44,7 @@ mod transpose;
 
 pub use bilateral::bilateral;
 pub use elementwise::{Scale, add, add4, mul, process, process4, roots, saxpy, saxpy4, scale, scale4};
-pub use histogram::histogram;
+pub use histogram::{Counted, histogram};
 pub use matmul::matmul;
-pub use reduce::{BlockSum, block_sum};
-pub use transpose::transpose;
+pub use reduce::{BlockSum, block_sum, reduce};
+pub use transpose::{transpose, transpose_wide};

@@ -102,3 +102,32 @@ traps!(
         device_kernels::scale4(&stream, Grid1::covering(25), &input, &mut output, 1.0)
     }
 );
+
+traps!(
+    a_matrix_that_is_too_short_is_not_transposed,
+    "the input is shorter than the matrix",
+    |stream| {
+        let input = stream.alloc_zeroed::<f32>(99)?;
+        let mut output = stream.alloc_zeroed::<f32>(100)?;
+        device_kernels::transpose(&stream, Grid2::covering(10, 1), &input, &mut output, 10, 10)
+    }
+);
+
+traps!(
+    a_reduction_with_fewer_partial_results_than_blocks_traps,
+    "beyond the end",
+    |stream| {
+        let input = stream.alloc_zeroed::<u32>(5000)?;
+        let mut partials = stream.alloc_zeroed::<u32>(1)?;
+        let mut finished = stream.alloc_zeroed::<u32>(1)?;
+        let mut result = stream.alloc_zeroed::<u32>(1)?;
+        device_kernels::reduce::<u32, device_std::Sum, _>(
+            &stream,
+            Grid1::blocks(2),
+            &input,
+            &mut partials,
+            &mut finished,
+            &mut result,
+        )
+    }
+);

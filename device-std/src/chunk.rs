@@ -24,24 +24,35 @@ struct Words4([u32; 4]);
 #[repr(C, align(8))]
 struct Words2([u32; 2]);
 
-/// Whether `[T; N]` is moved in pieces of type `W`: `W` is the widest piece whose size divides the
-/// array's size, and the address is aligned for it.
+/// The size, in bytes, of the widest piece in which a `[T; N]` is moved: 16, 8 or 4 if it divides
+/// the array's size, and is no less than the element's alignment. 0 if there is none.
+const fn widest<T, const N: usize>() -> usize {
+    let bytes = size_of::<[T; N]>();
+    let widest = if bytes.is_multiple_of(16) {
+        16
+    } else if bytes.is_multiple_of(8) {
+        8
+    } else if bytes.is_multiple_of(4) {
+        4
+    } else {
+        0
+    };
+    if align_of::<T>() <= widest { widest } else { 0 }
+}
+
+/// The alignment, in bytes, that memory needs so that a `[T; N]` is moved in the widest pieces.
+pub(crate) const fn alignment<T, const N: usize>() -> usize {
+    match widest::<T, N>() {
+        0 => align_of::<T>(),
+        widest => widest,
+    }
+}
+
+/// Whether `[T; N]` is moved in pieces of type `W`: `W` is the widest piece, and the address is
+/// aligned for it.
 #[inline(always)]
 fn moves_as<W, T, const N: usize>(address: usize) -> bool {
-    let widest = const {
-        let bytes = size_of::<[T; N]>();
-        if bytes.is_multiple_of(16) {
-            16
-        } else if bytes.is_multiple_of(8) {
-            8
-        } else {
-            4
-        }
-    };
-    size_of::<W>() == widest
-        && size_of::<[T; N]>().is_multiple_of(widest)
-        && align_of::<T>() <= align_of::<W>()
-        && address.is_multiple_of(align_of::<W>())
+    size_of::<W>() == const { widest::<T, N>() } && address.is_multiple_of(align_of::<W>())
 }
 
 /// Returns the same address, in a way that LLVM cannot see through. If LLVM knew that the addresses
@@ -170,6 +181,121 @@ pub(crate) unsafe fn write<T: Element, const N: usize>(ptr: *mut T, values: [T; 
     }
 }
 
+/// Panics on the simulated device if an address is not aligned for the widest pieces: the processor
+/// would move them all the same.
+#[inline(always)]
+fn assert_aligned<T, const N: usize>(address: usize) {
+    #[cfg(not(target_arch = "nvptx64"))]
+    assert!(
+        address.is_multiple_of(alignment::<T, N>()),
+        "a chunk is moved at an address that is not aligned for it"
+    );
+    #[cfg(target_arch = "nvptx64")]
+    let _ = address;
+}
+
+/// Reads `N` elements in the widest pieces.
+///
+/// # Safety
+/// `ptr` is valid for reads of `N` elements, and a multiple of [`alignment`].
+#[inline(always)]
+pub(crate) unsafe fn read_aligned<T: Element, const N: usize>(ptr: *const T) -> [T; N] {
+    const { assert_layout::<T>() };
+    assert_aligned::<T, N>(ptr.addr());
+    match const { widest::<T, N>() } {
+        // SAFETY: the caller says that the elements are valid, and aligned for the piece.
+        16 => unsafe { read_as::<Words4, T, N>(ptr) },
+        // SAFETY: the caller says that the elements are valid, and aligned for the piece.
+        8 => unsafe { read_as::<Words2, T, N>(ptr) },
+        // SAFETY: the caller says that the elements are valid, and aligned for the piece.
+        4 => unsafe { read_as::<u32, T, N>(ptr) },
+        // SAFETY: the caller says that the elements are valid, and aligned for one of them.
+        _ => unsafe { read_as::<T, T, N>(ptr) },
+    }
+}
+
+/// Writes `N` elements in the widest pieces.
+///
+/// # Safety
+/// `ptr` is valid for writes of `N` elements, and a multiple of [`alignment`]. Nothing else uses
+/// these elements during the call.
+#[inline(always)]
+pub(crate) unsafe fn write_aligned<T: Element, const N: usize>(ptr: *mut T, values: [T; N]) {
+    const { assert_layout::<T>() };
+    assert_aligned::<T, N>(ptr.addr());
+    match const { widest::<T, N>() } {
+        // SAFETY: the caller says that the elements are valid, and aligned for the piece.
+        16 => unsafe { write_as::<Words4, T, N>(ptr, values) },
+        // SAFETY: the caller says that the elements are valid, and aligned for the piece.
+        8 => unsafe { write_as::<Words2, T, N>(ptr, values) },
+        // SAFETY: the caller says that the elements are valid, and aligned for the piece.
+        4 => unsafe { write_as::<u32, T, N>(ptr, values) },
+        // SAFETY: the caller says that the elements are valid, and aligned for one of them.
+        _ => unsafe { write_as::<T, T, N>(ptr, values) },
+    }
+}
+
+/// Chunks of `N` elements that follow each other, aligned for the widest loads: from
+/// [`Chunks::aligned_chunks`].
+///
+/// ```
+/// use device_std::{AlignedChunks, Chunks};
+///
+/// /// The sum of whole chunks.
+/// fn sum(chunks: AlignedChunks<'_, u32, 4>) -> u32 {
+///     assert_eq!(chunks.is_empty(), chunks.len() == 0);
+///     (0..chunks.len()).filter_map(|at| chunks.get(at)).flatten().sum()
+/// }
+///
+/// let numbers = [1_u32; 32];
+/// let (before, chunks, after) = numbers.aligned_chunks();
+/// assert_eq!(sum(chunks) as usize + before.len() + after.len(), 32);
+/// ```
+///
+/// # Invariants
+/// - ALIGNED-CHUNKS-1. `elements` begins at a multiple of `alignment::<T, N>()`, and its length is
+///   a multiple of `N`. So each chunk begins at such a multiple: the widest piece divides the size
+///   of a chunk.
+#[derive(Debug)]
+pub struct AlignedChunks<'a, T, const N: usize> {
+    elements: &'a [T],
+}
+
+impl<T, const N: usize> Clone for AlignedChunks<'_, T, N> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, const N: usize> Copy for AlignedChunks<'_, T, N> {}
+
+impl<T: Element, const N: usize> AlignedChunks<'_, T, N> {
+    /// The number of chunks.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.elements.len() / N
+    }
+
+    /// Whether there is no chunk.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Chunk `at`; `None` beyond the end. One load (`ld.global.nc.v4`) for each 16 bytes.
+    #[inline(always)]
+    pub fn get(&self, at: usize) -> Option<[T; N]> {
+        if at >= self.len() {
+            return None;
+        }
+        // SAFETY: at < len / N, so N · at + N ≤ len.
+        let first = unsafe { self.elements.as_ptr().add(at * N) };
+        // SAFETY: N elements begin at `first`, aligned (ALIGNED-CHUNKS-1).
+        Some(unsafe { read_aligned(first) })
+    }
+}
+
 /// Reads several elements of an input at once.
 pub trait Chunks<T> {
     /// Reads elements `N * at` to `N * at + N - 1`; elements beyond the end are `fill`. One load
@@ -205,6 +331,43 @@ pub trait Chunks<T> {
     /// let chunk: [_; 4] = all[..].chunk_or::<4>(0, all[0]);
     /// ```
     fn chunk_or<const N: usize>(&self, at: usize, fill: T) -> [T; N];
+
+    /// Splits the input: elements before the first address that is aligned for a chunk of `N`
+    /// elements, the whole chunks from there on, and the rest. Each chunk is read by one load
+    /// (`ld.global.nc.v4`) for each 16 bytes, and no chunk's address is tested.
+    ///
+    /// An input that starts at the start of a buffer has no elements before the chunks. If no
+    /// address of an element is aligned for a chunk, all elements are in the first part.
+    ///
+    /// ```
+    /// use device_std::Chunks;
+    ///
+    /// let numbers: Vec<u32> = (0..11).collect();
+    /// let (before, chunks, after) = numbers.aligned_chunks::<4>();
+    /// assert_eq!(before.len() + 4 * chunks.len() + after.len(), 11);
+    /// let mut sum: u32 = before.iter().chain(after).sum();
+    /// for at in 0..chunks.len() {
+    ///     sum += chunks.get(at).map_or(0, |chunk| chunk.iter().sum());
+    /// }
+    /// assert!(sum == 55 && chunks.get(chunks.len()).is_none() && !chunks.is_empty());
+    /// ```
+    fn aligned_chunks<const N: usize>(&self) -> (&[T], AlignedChunks<'_, T, N>, &[T]);
+}
+
+/// The number of elements before the first one that is aligned for a chunk; `len` if no element is
+/// known to be.
+#[inline(always)]
+fn unaligned<T, const N: usize>(address: usize, len: usize) -> usize {
+    let alignment = const { alignment::<T, N>() };
+    let bytes = address.wrapping_neg() % alignment;
+    let size = size_of::<T>();
+    if bytes == 0 {
+        0
+    } else if size > 0 && alignment.is_multiple_of(size) && bytes.is_multiple_of(size) {
+        Ord::min(bytes / size, len)
+    } else {
+        len
+    }
 }
 
 impl<T: Element> Chunks<T> for [T] {
@@ -222,6 +385,16 @@ impl<T: Element> Chunks<T> for [T] {
         } else {
             [fill; N]
         }
+    }
+
+    #[inline(always)]
+    fn aligned_chunks<const N: usize>(&self) -> (&[T], AlignedChunks<'_, T, N>, &[T]) {
+        const { assert!(N > 0, "a chunk has elements") };
+        let (before, rest) = self.split_at(unaligned::<T, N>(self.as_ptr().addr(), self.len()));
+        // ALIGNED-CHUNKS-1: `rest` begins at an aligned element, or is empty. An empty one holds no
+        // chunk.
+        let (elements, after) = rest.split_at(rest.len() / N * N);
+        (before, AlignedChunks { elements }, after)
     }
 }
 
@@ -242,6 +415,52 @@ mod tests {
         }
         assert_eq!(values.chunk_or::<3>(usize::MAX, 7), [7; 3]);
         assert_eq!([0u8; 0].chunk_or::<4>(0, 7), [7; 4]);
+    }
+
+    fn split<T: Element + PartialEq + core::fmt::Debug, const N: usize>(values: &[T]) -> [usize; 3] {
+        let (before, chunks, after) = values.aligned_chunks::<N>();
+        let mut all = before.to_vec();
+        for at in 0..chunks.len() {
+            all.extend(chunks.get(at).expect("below the length"));
+        }
+        assert_eq!(chunks.get(chunks.len()), None);
+        assert_eq!(chunks.get(usize::MAX), None);
+        all.extend(after);
+        assert_eq!(all, values);
+        if !chunks.is_empty() {
+            assert_eq!(values[before.len()..].as_ptr().addr() % alignment::<T, N>(), 0);
+        }
+        [before.len(), chunks.len(), after.len()]
+    }
+
+    #[test]
+    fn aligned_chunks_hold_each_element_once_in_order() {
+        let memory: Vec<u128> = (0..20).map(|at| at * 0x0123_4567_89ab_cdef_1357).collect();
+        let bytes: &[u8] = bytemuck::cast_slice(&memory);
+        for start in 0..20 {
+            for len in [0, 1, 15, 16, 17, 100] {
+                let [before, chunks, after] = split::<u8, 16>(&bytes[start..][..len]);
+                assert_eq!(before, Ord::min(start.next_multiple_of(16) - start, len));
+                assert_eq!((chunks, after), ((len - before) / 16, (len - before) % 16));
+                split::<u8, 4>(&bytes[start..][..len]);
+                split::<u8, 3>(&bytes[start..][..len]);
+                // Not each address of an element can be aligned.
+                let triples: &[[u8; 3]] = bytemuck::cast_slice(&bytes[start..][..len / 3 * 3]);
+                split::<[u8; 3], 4>(triples);
+            }
+        }
+        let words: &[u32] = bytemuck::cast_slice(&memory);
+        for start in 0..9 {
+            assert_eq!(
+                split::<u32, 4>(&words[start..40])[0],
+                start.next_multiple_of(4) - start
+            );
+            assert_eq!(split::<u32, 2>(&words[start..40])[0], start % 2);
+            assert_eq!(split::<u32, 3>(&words[start..40])[0], 0);
+        }
+        // An element that needs more alignment than its chunk's widest piece gives.
+        split::<u64, 1>(bytemuck::cast_slice(&memory));
+        split::<[u32; 8], 2>(bytemuck::cast_slice(&memory));
     }
 
     #[test]

@@ -26,7 +26,8 @@
 ///   memory before it.
 /// - `scalar(value: T)`: the value. Argument: `T`.
 /// - `returned(start, len: Way T)`: address, length. No argument: the entry writes what the
-///   function returns.
+///   function returns. Both names are `()` before the function is called. Counterexample: a
+///   function got the memory as a `&mut [T; 0]`, and its length.
 ///
 /// The host compares the layout table with its own before it launches the entry. Memory safety
 /// rests on the rows alone. The name of the entry only decides which entry that is, so a caller may
@@ -61,7 +62,7 @@ macro_rules! __entry {
             // The entry is a safe function: in the body of an `unsafe` function, the user's tokens
             // could call unsafe functions without a block.
             #[unsafe(export_name = $symbol)]
-            #[allow(improper_ctypes_definitions, unused_mut)]
+            #[allow(improper_ctypes_definitions, unused_mut, unused_variables)]
             pub extern "ptx-kernel" fn __cuda_rt_entry<'k>(
                 $(
                     $(
@@ -85,7 +86,7 @@ macro_rules! __entry {
                         mut $returned_len: $crate::__private::core::primitive::usize,
                     )?
                 )*
-                extent: $crate::Extent,
+                mut extent: $crate::Extent,
             ) {
                 $(
                     $($crate::rt::entry::ends_with_launch::<'k, $output_type<'k>>();)?
@@ -124,6 +125,12 @@ macro_rules! __entry {
                     let mut offset = offset + <$shared_type<'static> as $crate::rt::SharedArgument>::BYTES;
                 )?)*
                 let _ = offset;
+                // The caller's names for the memory of the returned values mean nothing from here
+                // on: the function cannot get the memory.
+                $($(
+                    let (mut returned, mut returned_len) = ($returned, $returned_len);
+                    let (mut $returned, mut $returned_len) = ((), ());
+                )?)*
                 $(let mut $block: $crate::Block<'k, $crate::$dimensions> = {
                     let mut size = [$x, $y];
                     // SAFETY: the layout table has this `size`, and the dimensions. This is the
@@ -144,7 +151,7 @@ macro_rules! __entry {
                 $($(
                     let mut place = place();
                     let mut runs = $crate::rt::entry::runs::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
-                    if !runs($returned, $returned_len, &place) {
+                    if !runs(returned, returned_len, &place) {
                         return;
                     }
                 )?)*
@@ -153,12 +160,11 @@ macro_rules! __entry {
                 let mut _value = (|| $function($($given),*))();
                 $($(
                     let mut write = $crate::rt::entry::returned::<$crate::rt::Written<$returned_type, $crate::rt::$way>>;
-                    let (mut start, mut len) = ($returned, $returned_len);
                     // SAFETY: the layout table says that these two parameters are the address and
                     // length of an output for what the function returns, which only this launch
                     // uses. `place` was made from this thread's own index or block, and `runs`
                     // holds.
-                    unsafe { write(start, len, &place, _value) }
+                    unsafe { write(returned, returned_len, &place, _value) }
                 )?)*
             }
 
@@ -264,8 +270,8 @@ macro_rules! __element {
                     $(.field::<$type>(
                         $crate::__private::core::stringify!($member),
                         $crate::__private::core::mem::offset_of!(Self, $member),
-                        |all: Self| all.$member,
-                        |all: &Self| &raw const all.$member,
+                        |all @ _: Self| all.$member,
+                        |all @ _: &Self| &raw const all.$member,
                     ))*
                     .finish();
         }
@@ -300,8 +306,8 @@ macro_rules! __element {
                     $(.field::<$type>(
                         $crate::__private::core::stringify!($member),
                         $crate::__private::core::mem::offset_of!(Self, $member),
-                        |all: Self| all.$member,
-                        |all: &Self| &raw const all.$member,
+                        |all @ _: Self| all.$member,
+                        |all @ _: &Self| &raw const all.$member,
                     ))*
                     .finish();
         }

@@ -10,10 +10,14 @@ impl Layout {
     /// The layout of a `T`: its size, its alignment, and a name, which tells primitives of one size
     /// apart (`f32` from `u32`).
     pub const fn of<T>(name: &str) -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-            .text(name)
+        Self::of_text(name)
             .number(size_of::<T>() as u64)
             .number(align_of::<T>() as u64)
+    }
+
+    /// The hash of a text alone.
+    pub(crate) const fn of_text(text: &str) -> Self {
+        Self(0xcbf2_9ce4_8422_2325).text(text)
     }
 
     /// Adds a field: its name, its offset in bytes, and the hash of its type.

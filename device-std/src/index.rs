@@ -185,6 +185,12 @@ pub trait Index: Copy + sealed::Sealed {
 }
 
 /// A position in a two-dimensional launch.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a thread's index in two dimensions",
+    label = "this could select another thread's element",
+    note = "H32: an output of rows and columns takes the `Index2` that the kernel was given, or that `index_in_launch` of a \
+            `Block2` gives, so that no two threads reach one element"
+)]
 pub trait PlaneIndex: Index {
     /// (x, y, width of the launch), in threads.
     #[doc(hidden)]

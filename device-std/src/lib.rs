@@ -33,14 +33,20 @@
 //! - **own rows, own chunk**: [`PerThreadColumn`], [`PerThreadChunk`], [`Chunks::chunk_or`]. PTX:
 //!   `ld.global.nc.v4`, `st.global.v4`. Cost: two comparisons, and one of the alignment, for 16
 //!   bytes.
+//! - **chunks without tests of the alignment**: [`Chunks::aligned_chunks`] for inputs. PTX:
+//!   `ld.global.nc.v4`. Cost: a comparison for each chunk.
+//! - **own chunks of a matrix**: [`PerThreadTile`]. PTX: `st.global.v4`. Cost: four comparisons for
+//!   all chunks of a thread.
 //! - **block's element**: [`PerBlock::set`], [`set_from_first`](PerBlock::set_from_first). PTX:
 //!   `st.global`. Cost: a comparison.
 //! - **phases**: [`Block::threads`], [`map_shared`](Block::map_shared),
 //!   [`threads_with`](Block::threads_with). PTX: `bar.sync`. Cost: a barrier.
 //! - **no barrier**: [`Block::map`], [`update`](Block::update). Cost: none.
-//! - **shared memory**: [`BlockUninit::init`], [`BlockShared::view`],
-//!   [`each_mut`](BlockShared::each_mut), [`split_at_mut`](BlockShared::split_at_mut). PTX:
-//!   `ld.shared`, `st.shared`, `bar.sync`. Cost: a barrier for each phase.
+//! - **shared memory**: [`BlockUninit::init`], [`BlockUninit::init_strided`],
+//!   [`BlockShared::view`], [`each_mut`](BlockShared::each_mut),
+//!   [`split_at_mut`](BlockShared::split_at_mut). PTX: `ld.shared`, `st.shared`, `bar.sync`. Cost:
+//!   a barrier for each phase. [`init_strided`](BlockUninit::init_strided) and [`View::read`] move
+//!   16 bytes at once.
 //! - **shuffles**: [`Block::shuffle_down`], [`shuffle_up`](Block::shuffle_up),
 //!   [`shuffle_xor`](Block::shuffle_xor), [`shuffle_from`](Block::shuffle_from),
 //!   [`shuffle`](Block::shuffle). PTX: `shfl.sync`. Cost: one for each 32 bits.
@@ -192,8 +198,8 @@
 //! would pull in all of `core::fmt`.
 //!
 //! With `panic-place`, every kernel that can panic needs at least 24 registers (measured for
-//! sm_90). Without it, eleven of the twelve shipped kernels need 10 to 22. Neither number limits
-//! the threads of a multiprocessor.
+//! sm_90). Without it, a simple kernel needs fewer: `docs/kernel-report.md` of the repository lists
+//! the shipped ones. Up to 32 registers do not limit the threads of a multiprocessor.
 //!
 //! # What is not caught
 //!
@@ -281,6 +287,7 @@ mod float;
 mod half_floats;
 mod hash;
 pub mod hazards;
+mod host_thread;
 mod image;
 mod index;
 pub mod layout;
@@ -294,6 +301,8 @@ mod random;
 mod returned;
 #[doc(hidden)]
 pub mod rt;
+#[cfg(not(target_arch = "nvptx64"))]
+mod shared_sum;
 #[cfg(not(target_arch = "nvptx64"))]
 mod simulated;
 
@@ -316,7 +325,7 @@ pub use block::{
     OneD, Operator, Or, PhaseSafe, Private, Product, SharedAtomic, ShuffleElement, Sum, Thread, TwoD, View,
     Xor,
 };
-pub use chunk::Chunks;
+pub use chunk::{AlignedChunks, Chunks};
 #[cfg(feature = "macros")]
 pub use cuda_rt_macros::{Element, kernel, unroll};
 #[cfg(feature = "rustacuda")]
@@ -328,7 +337,7 @@ pub use float::Float;
 pub use half_floats::{Bf16x2, F16x2, Half};
 pub use image::Image;
 pub use index::{Index, Index1, Index2, Index3, PlaneIndex};
-pub use output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
+pub use output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile, TilePlace};
 pub use print::Printable;
 pub use random::{Random, philox4x32};
 
@@ -339,6 +348,6 @@ pub mod prelude {
     pub use crate::kernel;
     pub use crate::{
         Atomic, Block, Block2, BlockUninit, Chunks, Element, Float, Image, Index1, Index2, Index3, PerBlock,
-        PerThread, PerThreadChunk, PerThreadColumn, Scalar, accurate, fast,
+        PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile, Scalar, accurate, fast,
     };
 }

@@ -32,7 +32,7 @@ macro_rules! print {
     ($format:literal $(, $argument:expr)* $(,)?) => {
         // The arguments stand outside the block: inside, `__Format` is this macro's own type.
         match ($($argument,)*) {
-            arguments => {
+            arguments @ _ => {
                 enum __Format {}
                 impl $crate::print::Format for __Format {
                     const TEXT: &'static $crate::__private::core::primitive::str = $format;

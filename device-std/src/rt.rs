@@ -12,11 +12,13 @@ use crate::extent::Extent;
 use crate::hash::Layout;
 #[cfg(target_arch = "nvptx64")]
 use crate::index::{Index1, Index2, Index3};
-use crate::output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn};
+use crate::output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile};
 
 pub use crate::returned::{
     Each, EachChunk, EachThread, HasPlace, Place, Return, Returned, ReturnedValue, Written,
 };
+#[cfg(not(target_arch = "nvptx64"))]
+pub use crate::shared_sum::SharedSum;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use crate::simulated::{
     SharedMemory, SimulatedLaunch, each_block, each_index1, each_index2, each_index3, launch, output, scalar,
@@ -56,12 +58,21 @@ const fn row<T>(hash: u64, of: u64) -> Row {
     row
 }
 
+/// 32 bits of a hash of this package's version. Another version may give the numbers of a row, or
+/// the parameters of an entry, another meaning.
+pub const VERSION: u64 = Layout::of_text(env!("CARGO_PKG_VERSION")).finish() >> 32;
+
 /// The first row of a layout table: the number of dimensions of the launch, and the threads of a
-/// block if the kernel takes a block.
+/// block if the kernel takes a block. The upper half of the first number is [`VERSION`].
+///
+/// Counterexample to rows without a version: the host and the kernels resolve this package by two
+/// lock files. A kernel of a version that counts an output in other elements had the same row, and
+/// wrote behind the end of a buffer.
 pub const fn launch_layout(axes: usize, block: Option<[u32; 2]>) -> Row {
+    let launch = axes as u64 | VERSION << 32;
     match block {
-        Some([x, y]) => [axes as u64, 1, x as u64, y as u64],
-        None => [axes as u64, 0, 0, 0],
+        Some([x, y]) => [launch, 1, x as u64, y as u64],
+        None => [launch, 0, 0, 0],
     }
 }
 
@@ -323,7 +334,8 @@ macro_rules! outputs {
         unsafe impl<'k, $($generics)*> Branded<'k> for $type {}
 
         // SAFETY: each type reaches only its `len` elements. In an exclusive type, no two threads
-        // reach one element: PER-THREAD-2, PER-THREAD-CHUNK-2 and PER-BLOCK-2.
+        // reach one element: PER-THREAD-2, PER-THREAD-CHUNK-2, PER-THREAD-TILE-2 and
+        // PER-BLOCK-2.
         unsafe impl<'k, $($generics)*> OutputArgument for $type {
             type Element = T;
             const IS_EXCLUSIVE: bool = $is_exclusive;
@@ -344,6 +356,7 @@ outputs! {
     {T: Element, const ROWS: usize} PerThreadColumn<'k, T, ROWS>, true, packed(2, ROWS);
     {T: Element, const N: usize} PerThreadChunk<'k, T, N>, true, packed(3, N);
     {T: Element} PerBlock<'k, T>, true, 4;
+    {T: Element, const N: usize, const ROWS: usize} PerThreadTile<'k, T, N, ROWS>, true, PerThreadTile::<'k, T, N, ROWS>::WAY;
     {T: AtomicElement} Atomic<'k, T>, false, 5;
 }
 

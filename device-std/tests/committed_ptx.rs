@@ -2,7 +2,8 @@
 
 use device_std::rt::{self, Row};
 use device_std::{
-    Atomic, BlockUninit, Element, PerBlock, PerThread, PerThreadChunk, PerThreadColumn, Scalar, ptx,
+    Atomic, BlockUninit, Element, PerBlock, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile,
+    Scalar, ptx,
 };
 
 fn committed() -> String {
@@ -21,6 +22,23 @@ fn table(text: &str, kernel: &str) -> Vec<u64> {
         .find(|entry| entry.starts_with(&prefix))
         .expect("an entry");
     ptx::layout_table(text, symbol).expect("a table")
+}
+
+/// The tables of all instances of a kernel.
+fn tables(text: &str, kernel: &str) -> Vec<Vec<u64>> {
+    let prefix = format!("{kernel}__");
+    let entries = ptx::entries(text).into_iter();
+    let entries = entries.filter(|entry| entry.starts_with(&prefix));
+    entries
+        .map(|symbol| ptx::layout_table(text, symbol).expect("a table"))
+        .collect()
+}
+
+/// Compares without the order.
+fn assert_same(mut left: Vec<Vec<u64>>, mut right: Vec<Vec<u64>>) {
+    left.sort();
+    right.sort();
+    assert_eq!(left, right);
 }
 
 fn in_a_line() -> Row {
@@ -49,12 +67,25 @@ fn layout_rows_of_device_and_host_are_equal() {
     assert_eq!(table(&text, "scale"), scale.as_flattened());
     let counts = rt::output_layout::<Atomic<'static, u32>>();
     let blocks = rt::launch_layout(1, Some([256, 1]));
-    let histogram = [blocks, shared::<u32, 256>(), read::<u8>(), counts];
-    assert_eq!(table(&text, "histogram"), histogram.as_flattened());
+    let histogram = |input| {
+        [blocks, shared::<u32, 2048>(), input, counts]
+            .as_flattened()
+            .to_vec()
+    };
+    let expected = [histogram(read::<u8>()), histogram(read::<u32>())];
+    assert_same(tables(&text, "histogram"), expected.to_vec());
     let rows = rt::launch_layout(2, Some([32, 8]));
-    let column = rt::output_layout::<PerThreadColumn<'static, f32, 4>>();
-    let transpose = [rows, shared::<f32, 1024>(), read::<f32>(), column, word, word];
-    assert_eq!(table(&text, "transpose"), transpose.as_flattened());
+    fn wide<T: Element>(rows: Row, word: Row) -> Vec<u64> {
+        let output = rt::output_layout::<PerThreadTile<'static, T, 1, 4>>();
+        let table = [rows, shared::<T, 1024>(), read::<T>(), output, word, word];
+        table.as_flattened().to_vec()
+    }
+    let expected = [
+        wide::<[f32; 4]>(rows, word),
+        wide::<[u32; 4]>(rows, word),
+        wide::<[f64; 2]>(rows, word),
+    ];
+    assert_same(tables(&text, "transpose_wide"), expected.to_vec());
 }
 
 /// The host decides how much shared memory a launch has. A block whose PTX was built for more would
@@ -95,6 +126,8 @@ fn rows_tell_types_and_uses_of_one_hash_apart() {
         rt::output_layout::<PerThreadColumn<'static, Forged<u32>, 2>>(),
         rt::output_layout::<PerThreadColumn<'static, Forged<u32>, 3>>(),
         rt::output_layout::<PerThreadChunk<'static, Forged<u32>, 2>>(),
+        rt::output_layout::<PerThreadTile<'static, Forged<u32>, 2, 3>>(),
+        rt::output_layout::<PerThreadTile<'static, Forged<u32>, 3, 2>>(),
         rt::scalar_layout::<Forged<u32>>(),
         rt::scalar_layout::<Forged<u8>>(),
         // A `bool` takes only 0 and 1, so its row must differ from a `u8`'s.
@@ -110,7 +143,7 @@ fn rows_tell_types_and_uses_of_one_hash_apart() {
 fn every_entry_has_a_table() {
     let text = committed();
     let entries = ptx::entries(&text);
-    assert_eq!(entries.len(), 15);
+    assert_eq!(entries.len(), 37);
     for entry in entries {
         assert!(
             ptx::layout_table(&text, entry).is_some_and(|table| !table.is_empty()),

@@ -9,7 +9,7 @@
 //! profiler uses it. This is not an error; [`why_none`] returns the reason.
 
 use std::alloc::{Layout, alloc, dealloc};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::CStr;
 use std::ops::RangeInclusive;
 use std::ptr;
@@ -123,6 +123,22 @@ pub fn why_none() -> Option<String> {
     WHY_NONE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
+/// Addresses of the buffers that CUPTI has.
+///
+/// # Invariants
+/// CUPTI-BUFFER-1. Each address is of memory that [`request_buffer`] allocated with the layout
+/// [`BUFFER`], and that nothing has freed.
+///
+/// Counterexample to freeing what CUPTI returns: CUPTI has one pair of callbacks for the process,
+/// and another library registers its own pair. A buffer that this library gave CUPTI then comes
+/// back here.
+static GIVEN: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+
+fn given() -> MutexGuard<'static, BTreeSet<usize>> {
+    // The set is only inserted into and removed from, so a panic leaves it whole.
+    GIVEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
     Ok(layout) => layout,
     Err(_) => panic!("size and alignment are valid"),
@@ -135,6 +151,9 @@ const BUFFER: Layout = match Layout::from_size_align(1 << 20, 8) {
 unsafe extern "C" fn request_buffer(buffer: *mut *mut u8, bytes: *mut usize, most_records: *mut usize) {
     // SAFETY: the size is not 0.
     let memory = unsafe { alloc(BUFFER) };
+    if !memory.is_null() {
+        given().insert(memory.addr());
+    }
     // SAFETY: by this function's contract the pointer is to a live value.
     unsafe { buffer.write(memory) };
     // SAFETY: as above.
@@ -143,12 +162,14 @@ unsafe extern "C" fn request_buffer(buffer: *mut *mut u8, bytes: *mut usize, mos
     unsafe { most_records.write(0) };
 }
 
-/// Reads the records of a buffer that CUPTI has finished, and frees the buffer.
+/// Reads the records of a buffer that CUPTI has finished, and frees the buffer. A buffer that
+/// [`request_buffer`] did not give is another library's: it is neither read nor freed.
 ///
 /// # Safety
-/// `buffer` came from [`request_buffer`], and CUPTI wrote `valid` bytes of records to it.
+/// If `buffer` came from [`request_buffer`], CUPTI wrote `valid` bytes of records to it, and uses
+/// it no more.
 unsafe extern "C" fn complete_buffer(_: CUcontext, _: u32, buffer: *mut u8, _size: usize, valid: usize) {
-    if buffer.is_null() {
+    if !given().remove(&buffer.addr()) {
         return;
     }
     if let Ok(cupti) = library()
@@ -157,8 +178,9 @@ unsafe extern "C" fn complete_buffer(_: CUcontext, _: u32, buffer: *mut u8, _siz
         let mut found = activities();
         let mut record: *mut CUpti_Activity = ptr::null_mut();
         loop {
-            // SAFETY: by this function's contract `buffer` holds `valid` bytes of records. `record`
-            // is the last record found in it, or null at first.
+            // SAFETY: the buffer came from `request_buffer` (CUPTI-BUFFER-1), so by this function's
+            // contract it holds `valid` bytes of records. `record` is the last record found in it,
+            // or null at first.
             let status = unsafe { cupti.cuptiActivityGetNextRecord(buffer, valid, &mut record) };
             if status != CUptiResult::CUPTI_SUCCESS || record.is_null() {
                 break;
@@ -168,7 +190,8 @@ unsafe extern "C" fn complete_buffer(_: CUcontext, _: u32, buffer: *mut u8, _siz
             found.extend(activity.filter(|_| TRACING.load(Ordering::Relaxed)));
         }
     }
-    // SAFETY: the buffer was allocated with this layout, and CUPTI has finished it.
+    // SAFETY: the buffer was allocated with this layout, and nothing has freed it (CUPTI-BUFFER-1).
+    // Its address is no longer in the set. By this function's contract CUPTI uses it no more.
     unsafe { dealloc(buffer, BUFFER) };
 }
 
@@ -462,6 +485,48 @@ mod tests {
             (activity.name.as_str(), activity.stream, activity.correlation),
             ("entry", 2, 3)
         );
+    }
+
+    /// As CUPTI asks for a buffer.
+    fn requested() -> *mut u8 {
+        let (mut buffer, mut bytes, mut most_records) = (ptr::null_mut(), 0, 1);
+        // SAFETY: the pointers are to live values.
+        unsafe { request_buffer(&mut buffer, &mut bytes, &mut most_records) };
+        assert_eq!((bytes, most_records), (BUFFER.size(), 0));
+        buffer
+    }
+
+    /// As CUPTI returns a buffer without records.
+    fn completed(buffer: *mut u8) {
+        // SAFETY: the tests use no buffer of `request_buffer` after this call, and no byte of it
+        // holds a record.
+        unsafe { complete_buffer(ptr::null_mut(), 0, buffer, BUFFER.size(), 0) };
+    }
+
+    /// A buffer of another library was freed, here with a layout that it did not have. Its owner
+    /// would free it again.
+    #[test]
+    fn a_buffer_of_another_library_is_neither_read_nor_freed() {
+        let mut others = vec![7_u8; BUFFER.size()];
+        for valid in [0, 64] {
+            // SAFETY: the buffer did not come from `request_buffer`.
+            unsafe { complete_buffer(ptr::null_mut(), 0, others.as_mut_ptr(), others.len(), valid) };
+        }
+        assert!(others.iter().all(|byte| *byte == 7));
+        completed(ptr::null_mut());
+    }
+
+    #[test]
+    fn each_buffer_is_freed_once() {
+        let (first, second) = (requested(), requested());
+        let has = |buffer: *mut u8| given().contains(&buffer.addr());
+        assert!(has(first) && has(second));
+        completed(first);
+        assert!(!has(first) && has(second));
+        // The address is nobody's now, or another owner's.
+        completed(first);
+        completed(second);
+        assert!(!has(second));
     }
 
     #[test]

@@ -159,7 +159,8 @@ fn explain(why: CUgraphExecUpdateResult) -> &'static str {
         Why::CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED
         | Why::CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE => "a node launches another kernel",
         Why::CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED => {
-            "a parameter changed that an update cannot change"
+            "a parameter changed that an update cannot change, such as the kind of the memory of a copy \
+             (a pool's, managed, mapped)"
         }
         Why::CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED => "CUDA cannot update a node of this kind",
         Why::CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED => {

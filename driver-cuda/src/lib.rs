@@ -11,6 +11,8 @@
 //!   that they neither break nor join a capture of other code.
 //! - Only entry points of CUDA 11.4 and earlier are used. All are looked up before the first call
 //!   (`library`).
+//! - Crates for cuBLAS and other libraries of NVIDIA's load them here ([`NvidiaLibrary`]), so that
+//!   their calls pass the same gate as calls of the driver (`process_end`, `loader`).
 //!
 //! Callers validate; see [the driver interface](cuda_rt_driver). Raw driver calls are made only in
 //! this folder.
@@ -38,6 +40,8 @@ mod managed;
 mod membarrier;
 mod memory;
 mod module;
+mod named_file;
+mod nvidia_library;
 mod occupancy;
 mod peer;
 mod process_end;
@@ -71,6 +75,7 @@ use memory::Pool;
 use module::Modules;
 #[cfg(feature = "cust")]
 pub(crate) use module::{compare_layouts, compare_parameters, ptx_for};
+pub use nvidia_library::NvidiaLibrary;
 use peer::ReachedPeers;
 use rows::Side;
 
@@ -320,6 +325,23 @@ impl Memory for CudaDriver {
     unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
         // SAFETY: the same contract.
         self.report(unsafe { memory::free(&self.context, address, stream) })
+    }
+
+    // CUDA is told nothing: to CUDA the memory stays allocated.
+    #[inline]
+    unsafe fn note_free(&self, _address: DeviceAddress, _stream: RawStream) -> DriverResult<()> {
+        match self.context.check_lost() {
+            Ok(()) => Ok(()),
+            lost => self.report(lost),
+        }
+    }
+
+    #[inline]
+    unsafe fn note_alloc(&self, _address: DeviceAddress, _stream: RawStream) -> DriverResult<()> {
+        match self.context.check_lost() {
+            Ok(()) => Ok(()),
+            lost => self.report(lost),
+        }
     }
 
     fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {

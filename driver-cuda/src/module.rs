@@ -296,6 +296,13 @@ fn stale_parameters(kernel: &Kernel, why: &str) -> DriverError {
 /// The first difference between two layout tables. Their rows are rows of `device_std::rt::Row`.
 fn difference(host: &[u64], device: &[u64]) -> String {
     let rows = |table: &[u64]| table.chunks(4).map(<[u64]>::to_vec).collect::<Vec<_>>();
+    // The upper half of the first number is the version of `device-std`.
+    let version = |table: &[u64]| table.first().map(|launch| launch >> 32);
+    if version(host) != version(device) {
+        return "the PTX was built with another version of cuda-handoff-device than this program; \
+                build it again, with one version of all packages of cuda-handoff"
+            .to_owned();
+    }
     let (host, device) = (rows(host), rows(device));
     if host.len() != device.len() {
         return "their number differs between host and device".to_owned();
@@ -420,6 +427,7 @@ mod tests {
         static FIELDS: Kernel = kernel(c"forged", &[1, 0, 0, 0, 8, 256, 4, 261]);
         static PLANE: Kernel = kernel(c"forged", &[2, 0, 0, 0, 7, 256, 4, 261]);
         static BLOCKS: Kernel = kernel(c"forged", &[1, 1, 64, 1, 7, 256, 4, 261]);
+        static VERSION: Kernel = kernel(c"forged", &[1 << 32 | 1, 0, 0, 0, 7, 256, 4, 261]);
         for (kernel, words) in [
             (
                 &SMALLER,
@@ -430,6 +438,7 @@ mod tests {
             (&FIELDS, "field names, types or offsets of number 1"),
             (&PLANE, "the dimensions of the launch"),
             (&BLOCKS, "the threads of a block"),
+            (&VERSION, "another version of cuda-handoff-device"),
         ] {
             let error = compare_layouts(kernel, PTX).expect_err("not the same");
             assert!(error.detail().contains(words), "{error}");

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::panic::Location;
 use std::ptr::NonNull;
 
-use super::{AccessKind, DeviceAddress, RawStream};
+use super::{AccessKind, DeviceAddress, RawEvent, RawStream};
 
 /// A call by which memory passes from the host to a stream, or back.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,17 @@ impl CallSite {
         let at = Location::caller();
         Self { during, at }
     }
+}
+
+/// A call about an event that the host has seen over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// The stream would wait ([`wait_event`](super::Streams::wait_event)).
+    StreamWait(RawStream),
+    /// The host would wait ([`synchronize_event`](super::Events::synchronize_event)).
+    HostWait,
+    /// The host would ask ([`query_event`](super::Events::query_event)).
+    Query,
 }
 
 /// A fact given to [`Tools::hint`](super::Tools::hint).
@@ -51,6 +62,15 @@ pub enum Hint<'a> {
         passed: CallSite,
         /// Whether the runtime's ownership ends.
         ends: bool,
+    },
+    /// A wait for an event was left out, because the host has seen the event over. A simulated
+    /// device models it like the wait: the thread that saw the event over may be another one, and
+    /// the model's times must not depend on that.
+    LeftOut {
+        /// The event.
+        event: RawEvent,
+        /// The call that was left out.
+        call: LeftOut,
     },
     /// The program's name for a stream.
     StreamName {

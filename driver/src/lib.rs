@@ -111,7 +111,7 @@ pub use collective::{Collective, Communicator, Number, Part, Reduction};
 pub use driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 pub use error::{DriverError, ErrorCode};
 pub use hardware_trace::{Trace, Traced};
-pub use hints::{CallSite, ForeignUse, Hint};
+pub use hints::{CallSite, ForeignUse, Hint, LeftOut};
 pub use host_function::HostFunction;
 pub use host_memory::HostMemory;
 pub use image::ModuleImage;

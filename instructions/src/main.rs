@@ -5,15 +5,17 @@
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use cuda_rt::{AnyStream, Device, DeviceBuffer, Grid1, PinnedBuffer, Priority, Stream};
+use cuda_rt::{AnyStream, Device, DeviceBuffer, Grid1, Handoff, Idle, PinnedBuffer, Priority, Stream};
 use device_kernels::{add, process, scale};
 
 cuda_rt::streams! {
     Compute;
     Other;
+    Third;
 }
 
 const LEN: usize = 1024;
@@ -26,9 +28,18 @@ struct Setting {
     gpu: Device,
     compute: Stream<Compute>,
     other: Stream<Other>,
+    third: Stream<Third>,
 }
 
 type Data<S> = DeviceBuffer<f32, S>;
+
+/// The memory of one item of the program `small-items` of the package `bench`.
+type Slot = (
+    PinnedBuffer<f32, Idle>,
+    DeviceBuffer<f32, Idle>,
+    DeviceBuffer<f32, Idle>,
+    PinnedBuffer<f32, Idle>,
+);
 
 impl Setting {
     fn open() -> cuda_rt::Result<Self> {
@@ -36,6 +47,7 @@ impl Setting {
         Ok(Self {
             compute: gpu.stream()?,
             other: gpu.stream()?,
+            third: gpu.stream()?,
             gpu,
         })
     }
@@ -52,6 +64,7 @@ impl Setting {
         let mut all = self.launches();
         all.extend(self.memory());
         all.extend(self.handoffs());
+        all.push(self.item());
         all.extend(self.at_run_time());
         all
     }
@@ -186,6 +199,40 @@ impl Setting {
                 }),
             ),
         ]
+    }
+
+    /// An item of the program `small-items` of the package `bench`, with its four slots.
+    fn item(&self) -> Operation<'_> {
+        let (upload, compute, download) = (&self.other, &self.compute, &self.third);
+        let slot = || {
+            let (input, output) = (self.pinned(), self.pinned());
+            compute
+                .release((input, self.data(), self.data(), output))
+                .unwrap()
+        };
+        let mut slots: VecDeque<Handoff<Slot>> = (0..4).map(|_| slot()).collect();
+        let enqueue = move |slot: Slot| -> cuda_rt::Result<Handoff<Slot>> {
+            let (input, mut a, b, output) = upload.adopt(slot)?;
+            upload.copy_to_device(&input, &mut a)?;
+            let uploaded = upload.release((input, a, b, output))?;
+            let (input, mut a, mut b, output) = compute.acquire(uploaded)?;
+            for _ in 0..2 {
+                scale(compute, Grid1::covering(LEN), &a, &mut b, 2.0)?;
+                scale(compute, Grid1::covering(LEN), &b, &mut a, 2.0)?;
+            }
+            let computed = compute.release((input, a, b, output))?;
+            let (input, a, b, mut output) = download.acquire(computed)?;
+            download.copy_to_host(&a, &mut output)?;
+            download.release((input, a, b, output))
+        };
+        (
+            "a small item: an upload, four launches, a download, on three streams",
+            Box::new(move || {
+                let mut slot = slots.pop_front().unwrap().synchronize().unwrap();
+                slot.0[0] = black_box(slot.3[0]);
+                slots.push_back(enqueue(slot).unwrap());
+            }),
+        )
     }
 
     fn at_run_time(&self) -> Vec<Operation<'_>> {

@@ -84,7 +84,7 @@ pub enum BuildError {
         entries: Vec<String>,
     },
     /// The crate does not compile for the GPU.
-    #[error("the kernels do not compile for the GPU (H33):\n{diagnostics}")]
+    #[error("the kernels do not compile for the GPU (hazard H33):\n{diagnostics}")]
     Compile {
         /// The compiler's messages.
         diagnostics: String,
@@ -242,14 +242,26 @@ pub enum BuildError {
     #[error(
         "kernels keep arrays in local memory, which is slow: {}. The compiler keeps an array in registers only if it \
          knows each index: write its loops as `device_std::unroll!(for k in 0..8 {{ .. }})`, and `[values; N]` by \
-         reference (`values.iter()`, not `values.into_iter()`). If the memory is meant, let the build script say \
-         `.local_memory(\"{}\")`",
+         reference (`values.iter()`, not `values.into_iter()`). If an index comes from data, as in `bins[x[k] % 16]`, \
+         unrolling does not help: keep the array in shared memory (`BlockUninit`), or compare the index with each place \
+         in an unrolled loop. If the memory is meant, let the build script say `.local_memory(\"{}\")`",
         kernels.iter().map(|(kernel, bytes)| format!("`{kernel}` ({bytes} bytes)")).collect::<Vec<_>>().join(", "),
         kernels.first().map_or("", |(kernel, _)| kernel.as_str())
     )]
     LocalMemory {
         /// The kernels, each with its bytes for one thread.
         kernels: Vec<(String, u64)>,
+    },
+    /// A name given to [`local_memory`](crate::Kernels::local_memory) is the name of no kernel.
+    #[error(
+        "`.local_memory(\"{name}\")` names no kernel: write the name of a function, without its module. The kernels are {}",
+        kernels.iter().map(|kernel| format!("`{kernel}`")).collect::<Vec<_>>().join(", ")
+    )]
+    NoSuchKernel {
+        /// The name.
+        name: String,
+        /// The names of all kernels.
+        kernels: Vec<String>,
     },
     /// The verifier refuses the PTX: the compiler produced code that the types of the sources do
     /// not allow, or code that cannot be proved.
@@ -258,6 +270,18 @@ pub enum BuildError {
     /// An entry lacks its layout table.
     #[error("the entry `{entry}` has no layout table: did another version of `#[kernel]` make it?")]
     NoLayoutTable {
+        /// The entry.
+        entry: String,
+    },
+    /// The kernels depend on another version of `cuda-handoff-device` than this package's own: the
+    /// proof knows the tables and the marks of its own version only.
+    #[error(
+        "the entry `{entry}` was made by another version of cuda-handoff-device than {}, the version of \
+         cuda-handoff-build: give both one version, for example by `cargo update` in the packages of the program and \
+         of the kernels",
+        env!("CARGO_PKG_VERSION")
+    )]
+    OtherVersion {
         /// The entry.
         entry: String,
     },

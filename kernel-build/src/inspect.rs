@@ -1,8 +1,9 @@
 //! Checks of a built module: assembly, statics, remainders, entries, layout tables, and the proof.
 
 use crate::error::BuildError;
+use crate::sources::Fnv;
 use crate::statics::{has_assembly, mutable_statics};
-use crate::verify::verify;
+use crate::verify::{verify, versions};
 
 /// Checks a module, and returns its entries.
 pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<String>, BuildError> {
@@ -29,6 +30,10 @@ pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<Str
         if !has_table(ptx, entry) {
             return Err(BuildError::NoLayoutTable { entry: entry.clone() });
         }
+    }
+    let other = |version: u64| version != Fnv::of_text(env!("CARGO_PKG_VERSION")) >> 32;
+    if let Some((entry, _)) = versions(ptx)?.into_iter().find(|(_, version)| other(*version)) {
+        return Err(BuildError::OtherVersion { entry });
     }
     let proved = verify(ptx)?.entries;
     // An entry may stand anywhere in a line, and then nobody has looked for its table.
@@ -85,6 +90,7 @@ fn inexact_remainders(llvm_ir: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// Tables whose first number lacks the version.
     const PTX: &str = "\
 .version 7.0
 .target sm_80
@@ -98,10 +104,36 @@ ret;
 }
 ";
 
+    /// The text with this version in its layout tables.
+    fn of_version(ptx: &str, version: &str) -> String {
+        let launch = Fnv::of_text(version) >> 32 << 32 | 1;
+        ptx.replace("= {1}", &format!("= {{{launch}}}"))
+    }
+
+    fn ptx() -> String {
+        of_version(PTX, env!("CARGO_PKG_VERSION"))
+    }
+
+    #[test]
+    fn a_module_of_another_version_is_refused() {
+        let bytes = PTX.replace(
+            ".u64 __cuda_rt_layout_a__1[4] = {1}",
+            ".b8 __cuda_rt_layout_a__1[32] = {1, 0, 0, 0, 7}",
+        );
+        for other in [PTX, &bytes, &of_version(PTX, "0.0.999")] {
+            let error = inspect("p", other, "").unwrap_err();
+            assert!(
+                matches!(&error, BuildError::OtherVersion { entry } if entry == "a__1"),
+                "{error}"
+            );
+            assert!(error.to_string().contains(env!("CARGO_PKG_VERSION")), "{error}");
+        }
+    }
+
     #[test]
     fn a_module_with_an_entry_and_its_table_passes() {
         let ir = "@__cuda_rt_layout_a__1 = constant [8 x i8] c\"global\", align 8\n@shared = external addrspace(3) global [0 x i8]";
-        assert_eq!(inspect("p", PTX, ir).unwrap(), ["a__1"]);
+        assert_eq!(inspect("p", &ptx(), ir).unwrap(), ["a__1"]);
     }
 
     #[test]
@@ -130,7 +162,12 @@ ret;
         let second = "ret; } .visible .global .align 8 .u64 __cuda_rt_parameters_b__2[1] = {34359738392}; \
                       .visible .global .align 8 .u64 __cuda_rt_layout_b__2[4] = {1}; \
                       .visible .entry b__2(.param .align 8 .b8 extent[24]) { ret;";
-        let error = inspect("p", &PTX.replace("ret;", second), "").unwrap_err();
+        let error = inspect(
+            "p",
+            &of_version(&PTX.replace("ret;", second), env!("CARGO_PKG_VERSION")),
+            "",
+        )
+        .unwrap_err();
         assert!(
             matches!(&error, BuildError::NoLayoutTable { entry } if entry == "b__2"),
             "{error}"
@@ -141,18 +178,18 @@ ret;
     fn a_remainder_of_floats_is_refused() {
         let ir = "@text = constant [9 x i8] c\" = frem x\"\ndefine ptx_kernel void @wrap__12ab(ptr %x) {\nstart:\n  %r = frem float %a, %b\n  \
                   %s = frem nnan double %c, %d\n}\n";
-        let error = inspect("p", PTX, ir).unwrap_err();
+        let error = inspect("p", &ptx(), ir).unwrap_err();
         assert!(
             matches!(&error, BuildError::InexactRemainder { kernels } if kernels == &["`wrap`"]),
             "{error}"
         );
         assert!(error.to_string().contains("device_std::accurate::rem"), "{error}");
-        assert!(inspect("p", PTX, "@text = constant [9 x i8] c\" = frem x\"\n").is_ok());
+        assert!(inspect("p", &ptx(), "@text = constant [9 x i8] c\" = frem x\"\n").is_ok());
     }
 
     #[test]
     fn assembly_outside_functions_is_refused() {
-        let error = inspect("p", PTX, "module asm \".visible .entry k__1()\"\n").unwrap_err();
+        let error = inspect("p", &ptx(), "module asm \".visible .entry k__1()\"\n").unwrap_err();
         assert!(
             matches!(&error, BuildError::Assembly { crates } if crates == &["`p`"]),
             "{error}"
@@ -161,7 +198,7 @@ ret;
 
     #[test]
     fn a_mutable_static_is_refused() {
-        let error = inspect("p", PTX, "@COUNT = internal global i32 0").unwrap_err();
+        let error = inspect("p", &ptx(), "@COUNT = internal global i32 0").unwrap_err();
         assert!(
             matches!(&error, BuildError::MutableStatic { names } if names == &["`COUNT`"]),
             "{error}"
@@ -170,7 +207,7 @@ ret;
 
     #[test]
     fn ptx_that_cannot_be_proved_is_refused() {
-        let ptx = PTX.replace("ret;", "bar.sync 0, 32;");
+        let ptx = ptx().replace("ret;", "bar.sync 0, 32;");
         let error = inspect("p", &ptx, "").unwrap_err();
         assert!(matches!(error, BuildError::Refused(_)), "{error}");
     }

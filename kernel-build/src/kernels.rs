@@ -9,6 +9,7 @@ use crate::error::BuildError;
 use crate::features::{self, SEARCH_EXTENSION};
 use crate::inspect::inspect;
 use crate::local_memory;
+use crate::shared_memory;
 use crate::shim;
 use crate::statics;
 use crate::text::{plain_file_names, renumber_crate_hashes};
@@ -62,6 +63,10 @@ pub struct Module {
     pub entries: Vec<String>,
     /// The compiler, as `rustc --version` prints it.
     pub compiler: String,
+    /// What a user of the kernels should know, though nothing is refused: kernels that declare more
+    /// shared memory than GPUs of an architecture have. A build script prints these lines as
+    /// warnings.
+    pub warnings: Vec<String>,
     /// The source files of the kernels' own crate, which the compiler read.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -132,7 +137,7 @@ impl Kernels {
     }
 
     /// Lets a kernel keep arrays in local memory. `kernel` is the name of its function, or `"*"`
-    /// for every kernel.
+    /// for every kernel. A name of no kernel is refused ([`BuildError::NoSuchKernel`]).
     ///
     /// A thread's array lies in local memory, which is part of device memory, if the compiler does
     /// not know each index into it. This is often a mistake that makes a kernel many times slower.
@@ -198,8 +203,10 @@ impl Kernels {
     ///   [`ProfileSetting`](BuildError::ProfileSetting),
     ///   [`FlagsUnknown`](BuildError::FlagsUnknown),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),
-    ///   [`LocalMemory`](BuildError::LocalMemory), [`Unsearched`](BuildError::Unsearched),
+    ///   [`LocalMemory`](BuildError::LocalMemory), [`NoSuchKernel`](BuildError::NoSuchKernel),
+    ///   [`Unsearched`](BuildError::Unsearched),
     ///   [`NoLayoutTable`](BuildError::NoLayoutTable),
+    ///   [`OtherVersion`](BuildError::OtherVersion),
     ///   [`Refused`](BuildError::Refused).
     /// - A file cannot be read or written: [`Io`](BuildError::Io).
     pub fn compile(&self, target_dir: impl AsRef<Path>) -> Result<Module, BuildError> {
@@ -238,6 +245,7 @@ impl Kernels {
             ptx: String::new(),
             entries: Vec::new(),
             compiler: toolchain.version.clone(),
+            warnings: Vec::new(),
             files: Vec::new(),
         };
         let wrapper = features::wrapper(toolchain, &target_dir)?;
@@ -254,6 +262,9 @@ impl Kernels {
             };
             let (ptx, entries, files) = compile_for(&compilation, &library)?;
             local_memory::refuse(&ptx, &self.local_memory)?;
+            module
+                .warnings
+                .extend(shared_memory::warnings(&ptx, architecture)?);
             if !module.ptx.is_empty() && entries != module.entries {
                 return Err(BuildError::OtherEntries {
                     architecture: architecture.clone(),

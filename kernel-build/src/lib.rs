@@ -66,6 +66,7 @@ mod kernels;
 mod local_memory;
 mod profile;
 mod script;
+mod shared_memory;
 mod shim;
 mod sources;
 mod statics;

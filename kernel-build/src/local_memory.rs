@@ -8,10 +8,22 @@ const SMALL: u64 = 24;
 /// Stands for every kernel in [`Kernels::local_memory`](crate::Kernels::local_memory).
 const EVERY_KERNEL: &str = "*";
 
-/// Refuses entries that keep arrays in local memory and did not ask for it. An entry that prints
-/// has asked: the values to print go through local memory.
+/// Refuses entries that keep arrays in local memory and did not ask for it, and names of no kernel
+/// among those that ask. An entry that prints has asked: the values to print go through local
+/// memory.
 pub(crate) fn refuse(ptx: &str, asked: &[String]) -> Result<(), BuildError> {
-    let kernels: Vec<(String, u64)> = entries(ptx)
+    let entries = entries(ptx);
+    let has = |name: &str| name == EVERY_KERNEL || entries.iter().any(|entry| entry.kernel == name);
+    if let Some(name) = asked.iter().find(|name| !has(name)) {
+        let mut kernels: Vec<String> = entries.into_iter().map(|entry| entry.kernel).collect();
+        kernels.sort_unstable();
+        kernels.dedup();
+        return Err(BuildError::NoSuchKernel {
+            name: name.clone(),
+            kernels,
+        });
+    }
+    let kernels: Vec<(String, u64)> = entries
         .into_iter()
         .filter(|entry| entry.bytes > SMALL && !entry.prints)
         .filter(|entry| {
@@ -117,9 +129,23 @@ mod tests {
         assert!(text.contains("unroll!"), "{text}");
     }
 
+    /// A wrong name would otherwise stay unnoticed until the kernel that it means is refused.
+    #[test]
+    fn a_name_of_no_kernel_is_refused() {
+        for asked in [&["blurr"][..], &["blur", "called"], &["*", "mod::blur"]] {
+            let asked: Vec<String> = asked.iter().map(|name| (*name).to_owned()).collect();
+            let error = refuse(PTX, &asked).unwrap_err();
+            let BuildError::NoSuchKernel { name, kernels } = &error else {
+                panic!("{error}");
+            };
+            assert_eq!(name, asked.last().unwrap());
+            assert_eq!(*kernels, ["blur", "says", "small"]);
+        }
+    }
+
     #[test]
     fn a_kernel_that_asks_may_have_it() {
-        assert!(refuse(PTX, &["other".to_owned()]).is_err());
+        assert!(refuse(PTX, &["small".to_owned()]).is_err());
         assert!(refuse(PTX, &["blur".to_owned()]).is_ok());
         assert!(refuse(PTX, &["*".to_owned()]).is_ok());
     }

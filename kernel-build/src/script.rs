@@ -86,6 +86,7 @@ impl Kernels {
     fn text(&self, sources: &Sources, target_dir: &Path) -> Result<(String, Vec<PathBuf>), BuildError> {
         let Some(committed) = &self.committed else {
             let module = self.compile(target_dir)?;
+            warn(&module.warnings);
             return Ok((module.ptx, module.files));
         };
         let note = sources.note(&self.architectures())?;
@@ -94,6 +95,7 @@ impl Kernels {
             Err(missing) => return Ok((fall_back(committed, &note, missing)?, Vec::new())),
         };
         let module = self.compile_with(&toolchain, target_dir)?;
+        warn(&module.warnings);
         sources.must_cover(&module.files)?;
         let ptx = note.clone() + &module.ptx;
         if self.debug_info {
@@ -108,6 +110,13 @@ impl Kernels {
             );
         }
         Ok((ptx, module.files))
+    }
+}
+
+/// Lets cargo print these lines, which have no line breaks.
+fn warn(lines: &[String]) {
+    for line in lines {
+        println!("cargo::warning={line}");
     }
 }
 

@@ -114,9 +114,16 @@ fn collect(root: &Path, part: &Path, files: &mut Vec<(String, Vec<u8>)>) -> Resu
 }
 
 /// FNV-1a. The hash finds sources that changed by accident; it does not protect against forgery.
-struct Fnv(u64);
+pub(crate) struct Fnv(u64);
 
 impl Fnv {
+    /// The hash of one text, as `device_std::rt::VERSION` has it.
+    pub(crate) fn of_text(text: &str) -> u64 {
+        let mut hash = Self::new();
+        hash.text(text.as_bytes());
+        hash.0
+    }
+
     fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }

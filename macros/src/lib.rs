@@ -72,8 +72,9 @@ use proc_macro::TokenStream;
 /// - `mut block: Block`, with `block = 256`: `Grid1`. In the kernel: one block, in phases.
 /// - `mut block: Block2`, with `block = (32, 8)`: `Grid2`. In the kernel: one block, in phases.
 /// - `input: &[T]`: `&DeviceSlice<T, _>`. In the kernel: read by all threads.
-/// - `PerThread<T>`, `PerThreadChunk<T, N>`, `PerThreadColumn<T, N>`, `PerBlock<T>`, `Atomic<T>`:
-///   `&mut DeviceSlice<T, _>`. In the kernel: written, as the type says.
+/// - `PerThread<T>`, `PerThreadChunk<T, N>`, `PerThreadColumn<T, N>`, `PerThreadTile<T, N, ROWS>`,
+///   `PerBlock<T>`, `Atomic<T>`: `&mut DeviceSlice<T, _>`. In the kernel: written, as the type
+///   says.
 /// - `-> T`, `-> [T; N]`, `-> Private<T>` of a block: the last argument, a `cuda_rt::KernelOutput`;
 ///   the call returns it as memory that may be read. In the kernel: what this thread or block
 ///   writes.
@@ -384,8 +385,8 @@ pub fn derive_bundle(input: TokenStream) -> TokenStream {
 /// ```
 ///
 /// - The bounds are literals, and the loop has at most 256 passes. The index is a `usize`, or what
-///   the literals say: `0..8u32`. For a bound that is a constant, ask inside the loop:
-///   `unroll!(for k in 0..16 { if k < N { .. } })`.
+///   the literals say: `0..8u32`. For a bound that is a constant or a variable, write the largest
+///   bound, and ask inside the loop: `unroll!(for k in 0..16 { if k < N { .. } })`.
 /// - `break`, `continue` and `return` act as in a loop. The loop itself has no value.
 /// - Each pass is compiled by itself, so a long body makes a long build.
 ///

@@ -55,7 +55,8 @@ pub(crate) const INDEX_DIMENSIONS: &str =
     "`Index1` goes with `block = 256`: threads along a second axis would share an index";
 pub(crate) const NEEDS_BLOCK: &str =
     "`PerBlock` and `BlockUninit` need a block: take a `Block` instead of an index";
-pub(crate) const NEEDS_PLANE: &str = "`PerThreadColumn` needs two dimensions: take an `Index2` or a `Block2`";
+pub(crate) const NEEDS_PLANE: &str =
+    "`PerThreadColumn` and `PerThreadTile` need two dimensions: take an `Index2` or a `Block2`";
 
 pub(crate) const ELEMENT_NOT_STRUCT: &str =
     "`Element` is derived for structs: not every bit pattern is a value of an enum or union";

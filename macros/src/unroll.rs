@@ -3,7 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
-use syn::{Block, Error, Ident, Lifetime, LitInt, Result, Token};
+use syn::{Block, Error, Ident, Lifetime, LitInt, Result, Token, token};
 
 /// More passes would make builds of minutes.
 const MOST: u64 = 256;
@@ -18,16 +18,23 @@ struct Unrolled {
 impl Parse for Unrolled {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
         input.parse::<Token![for]>()?;
-        let index = input.parse()?;
+        let index: Ident = input.parse()?;
         input.parse::<Token![in]>()?;
         let literal = |input: ParseStream<'_>| {
-            input.parse::<LitInt>().map_err(|error| {
-                Error::new(
-                    error.span(),
-                    "the bounds of an unrolled loop are literals, as in `0..8`: each pass is written out before \
-                     constants have values",
-                )
-            })
+            let refusal = |error: Error| {
+                let text = format!(
+                    "the bounds of an unrolled loop are literals, as in `0..8`: each pass is written out before constants \
+                     and variables have values. Write the largest bound, and ask inside the loop: `if {index} < end {{ .. }}`"
+                );
+                Error::new(error.span(), text)
+            };
+            let bound = input.parse::<LitInt>().map_err(refusal)?;
+            // `24 - a` begins with a literal, and is none.
+            let is_whole = input.is_empty() || input.peek(Token![..]) || input.peek(token::Brace);
+            match is_whole {
+                true => Ok(bound),
+                false => Err(refusal(input.error(""))),
+            }
         };
         let start = literal(input)?;
         if input.peek(Token![..=]) {
@@ -89,4 +96,56 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
         #[allow(clippy::never_loop, unused_assignments, unused_labels, unreachable_code)]
         let () = #all: { #(#passes)* };
     }})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(input: TokenStream) -> String {
+        expand(input).expect_err("the loop is refused").to_string()
+    }
+
+    #[test]
+    fn bounds_that_are_no_literals_are_refused_with_the_mend() {
+        for input in [
+            quote!(for b in 0..24 - a {
+                use_it(b);
+            }),
+            quote!(for b in 0..N {
+                use_it(b);
+            }),
+            quote!(for b in a..24 {
+                use_it(b);
+            }),
+            quote!(for b in 0 + a..24 {
+                use_it(b);
+            }),
+            quote!(for b in 0..8.min(n) {
+                use_it(b);
+            }),
+        ] {
+            let text = refused(input);
+            assert!(text.contains("are literals, as in `0..8`"), "{text}");
+            assert!(text.contains("`if b < end { .. }`"), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_loops_have_messages_of_their_own() {
+        assert!(
+            refused(quote!(for b in 0..=24 {
+                use_it(b);
+            }))
+            .contains("the end left out")
+        );
+        assert!(refused(quote!(for b in 0..24)).contains("curly braces"));
+        assert!(refused(quote!(for b in 0..24 {} more())).contains("one `for` loop"));
+        assert!(
+            expand(quote!(for b in 0..24 {
+                use_it(b);
+            }))
+            .is_ok()
+        );
+    }
 }

@@ -258,7 +258,12 @@ impl<'env, D: Live + 'env, I: Send + 'env, T: Element + Send + 'env>
     /// Like [`sink`](Self::sink), on several threads: items come in any order
     /// ([`sink_ordered`](Self::sink_ordered) restores the order). Example: write frames to a file
     /// at their offsets, with `pwrite`, as [`source_ordered`](Pipeline::source_ordered) shows. To
-    /// keep all workers busy, give the pipeline at least `workers` buffers.
+    /// keep all workers busy, give the pipeline a buffer for each, and one more for the item that
+    /// is being downloaded.
+    ///
+    /// If `body` fails on an item, other workers go on with later items. A file that is written at
+    /// offsets then has its full length, and a hole. So write another file than the target, and
+    /// rename it when [`run`](Ready::run) has returned `Ok`.
     ///
     /// # Hazards prevented
     /// [H17](cuda_rt_runtime::hazards#h17), [H19](cuda_rt_runtime::hazards#h19): a slot belongs to

@@ -229,7 +229,9 @@ pub struct PipelineError {
     pub item: Option<u64>,
     /// Why.
     pub cause: Cause,
-    /// Number of items that the last stage has finished. These items are not lost.
+    /// Number of items that the last stage has finished. These items are not lost. With
+    /// [`sink_unordered`](crate::Stages::sink_unordered) they need not be the first ones: the other
+    /// workers go on with items after the failed one.
     pub finished: u64,
 }
 

@@ -137,6 +137,8 @@
 //! several items failed, the error is that of the earliest. If a worker of a source fails, earlier
 //! items still go on, and later ones are given up. A sink that fails gets no more items. If a sink
 //! has several workers, the others go on; in an ordered sink they go on up to the item that failed.
+//! So a file that an unordered sink writes at offsets has its full length then, and a hole: rename
+//! it to its final name when `run` has returned `Ok`.
 //! [`Cancel`] ends a pipeline as if its items had
 //! ended.
 #![forbid(unsafe_code)]

@@ -223,21 +223,25 @@ impl fmt::Display for Report {
             self.wall.as_secs_f64() * 1e3,
         )?;
         for stage in &self.stages {
-            writeln!(
+            write!(
                 f,
-                "  {:22} {:10.3} ms busy, {:5.1} % of its time, longest {:.3} ms",
+                "  {:22} {:10.3} ms busy, {:5.1} % from its first item to its last, longest {:.3} ms",
                 stage.stage,
                 stage.busy.as_secs_f64() * 1e3,
                 stage.utilisation() * 100.0,
                 stage.longest.as_secs_f64() * 1e3,
             )?;
+            match stage.workers {
+                0 | 1 => writeln!(f)?,
+                workers => writeln!(f, ", {workers} threads")?,
+            }
         }
         let Some(bottleneck) = self.bottleneck() else {
             return write!(f, "nothing was timed");
         };
         write!(
             f,
-            "overlap {:.1} %; {} bounds it, at {:.1} % of the wall time; ",
+            "overlap {:.1} %; {} sets the pace, busy for {:.1} % of the whole run; ",
             self.overlap() * 100.0,
             bottleneck.stage,
             self.efficiency() * 100.0,

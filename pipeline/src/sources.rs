@@ -76,8 +76,8 @@ impl<D: Live> Pipeline<D> {
 
     /// Like [`source`](Self::source), on several threads and in order: the workers fill slots side
     /// by side, and later stages get the items in the order of the iterator. Example: read a file
-    /// at offsets, with `pread`. To keep all workers busy, give the pipeline at least `workers`
-    /// buffers.
+    /// at offsets, with `pread`. To keep all workers busy, give the pipeline a buffer for each, and
+    /// one more for the item that is being uploaded.
     ///
     /// The iterator runs under a lock, on the thread of the worker that takes the next item, so it
     /// should only say what is to be done. A worker that has filled an item out of turn takes the

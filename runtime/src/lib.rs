@@ -88,7 +88,7 @@ pub mod __private {
     };
     pub use crate::order::fence::Fence;
     pub use crate::order::stream_ref::StreamRef;
-    pub use crate::order::unless::Unless;
+    pub use crate::order::unless::Leaked;
     // The paths that macros write. In their output `::core` would name any crate that the user
     // calls `core` (H42).
     pub use ::core;

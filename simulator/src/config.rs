@@ -2,6 +2,8 @@
 
 use cuda_rt_checker::Check;
 
+use super::occupancy::Limits;
+
 /// The order, among the orders that CUDA allows, in which the simulated device runs its work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
@@ -144,6 +146,8 @@ pub struct SimConfig {
     pub managed_memory: bool,
     /// Modelled time per thread, in ns, of kernels with a time given by name.
     pub kernel_times: Vec<(String, f64)>,
+    /// A compute capability that [`Limits`] knows.
+    pub(super) compute_capability: (u32, u32),
 }
 
 impl Default for SimConfig {
@@ -159,6 +163,7 @@ impl Default for SimConfig {
             peer_access: true,
             managed_memory: true,
             kernel_times: Vec::new(),
+            compute_capability: (9, 0),
         }
     }
 }
@@ -182,6 +187,37 @@ impl SimConfig {
     /// Sets the size of device memory, in bytes.
     pub fn memory_bytes(self, memory_bytes: u64) -> Self {
         Self { memory_bytes, ..self }
+    }
+
+    /// Sets the compute capability, and with it the shared memory, threads and blocks that a
+    /// multiprocessor holds. The default is 9.0. So a program can see what a GPU with less shared
+    /// memory would refuse; [`model`](Self::model) sets the speed apart from this.
+    ///
+    /// ```
+    /// use cuda_rt_driver::Driver;
+    /// use cuda_rt_simulator::{SimConfig, SimDriver};
+    ///
+    /// let driver = SimDriver::new(SimConfig::new().compute_capability(8, 6));
+    /// let device = driver.properties();
+    /// assert_eq!(device.max_shared_bytes_per_block_optin, 99 << 10);
+    /// assert_eq!(device.max_threads_per_multiprocessor, 1536);
+    /// ```
+    ///
+    /// # Panics
+    /// If it is none of 8.0, 8.6, 8.7, 8.9, 9.0, 10.0, 10.3, 12.0 and 12.1.
+    #[must_use]
+    #[track_caller]
+    pub fn compute_capability(self, major: u32, minor: u32) -> Self {
+        let compute_capability = (major, minor);
+        assert!(
+            Limits::of(compute_capability).is_some(),
+            "compute capability {major}.{minor} is not modelled: {} are",
+            Limits::all_known()
+        );
+        Self {
+            compute_capability,
+            ..self
+        }
     }
 
     /// Sets the speed.

@@ -26,11 +26,21 @@ impl Core {
         call: Call,
         body: impl FnOnce(&mut State) -> DriverResult<R>,
     ) -> DriverResult<R> {
+        self.enter_by(call, State::enter, body)
+    }
+
+    /// Makes a call that begins with `begin`.
+    pub(super) fn enter_by<R>(
+        &self,
+        call: Call,
+        begin: impl FnOnce(&mut State, Call) -> DriverResult<()>,
+        body: impl FnOnce(&mut State) -> DriverResult<R>,
+    ) -> DriverResult<R> {
         // Before the lock: the thread that is inside may wait for the host function.
         cuda_rt_driver::host_function::check(call.name())?;
         let mut running = false;
         let made = self.state.enter(|state| {
-            let made = state.enter(call).and_then(|()| body(state));
+            let made = begin(state, call).and_then(|()| body(state));
             running = state.host_functions.any_runs();
             made
         });
@@ -67,6 +77,12 @@ impl Core {
     pub(super) fn refused(&self, call: Call, error: LockError) -> DriverError {
         let device = format!("the simulated device (seed {})", self.config.seed);
         error.of_call(call.name(), &device)
+    }
+
+    /// Tells the state a fact. Does nothing on a host whose devices a panic has lost. The runtime
+    /// tells nothing inside a host function, for the reason of [`enter`](Self::enter).
+    pub(super) fn tell(&self, body: impl FnOnce(&mut State)) {
+        let _ = self.state.enter(body);
     }
 
     /// Reads or changes the state outside of any call. If a panic has lost the host's devices,

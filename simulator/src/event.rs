@@ -4,7 +4,7 @@ use super::State;
 use super::fault::Call;
 use super::graph::Membership;
 use super::op::{Op, Position};
-use cuda_rt_driver::{DriverResult, ErrorCode, RawEvent, RawStream};
+use cuda_rt_driver::{DriverResult, ErrorCode, LeftOut, RawEvent, RawStream};
 
 #[derive(Debug)]
 pub(super) struct Event {
@@ -102,6 +102,38 @@ impl State {
                 Ok(())
             }
         }
+    }
+
+    /// Spends the time of a call that was left out, because the host has seen the event over. So
+    /// the modelled times do not depend on the thread that saw it, and when.
+    ///
+    /// Safe code of any crate can tell this of any event and any stream. So it changes times only:
+    /// a wait that is not over, or on a captured stream, changes nothing.
+    pub(super) fn left_out(&mut self, event: RawEvent, call: LeftOut) {
+        let last = self
+            .event(Call::QueryEvent, event)
+            .map(|event| event.last.clone());
+        let Ok(Record::At {
+            position,
+            time_ns: end_ns,
+        }) = last
+        else {
+            return;
+        };
+        if !self.is_done(position) {
+            return;
+        }
+        // A lost device has no times.
+        let _ = match call {
+            LeftOut::StreamWait(stream) => match self.stream(Call::WaitEvent, stream) {
+                Ok(to) if to.capture.is_none() => self.wait_event(stream, event),
+                _ => Ok(()),
+            },
+            LeftOut::Query => self.query(Call::QueryEvent, position, end_ns).map(drop),
+            LeftOut::HostWait => self
+                .synchronize(Call::SynchronizeEvent, position, end_ns)
+                .map(drop),
+        };
     }
 
     /// The place that the event stands for, with its time; `None` if it was never recorded.

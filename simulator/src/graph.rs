@@ -7,10 +7,7 @@
 //! A launch replays the graph as it was at the call, however late it runs. An update therefore
 //! makes a new *version* if launches of the present version are pending.
 
-use std::mem::{Discriminant, discriminant};
-
 use super::State;
-use super::clock::SpanKind;
 use super::fault::Call;
 use super::launch::{Launch, Trap};
 use super::op::{Op, Position};
@@ -304,7 +301,7 @@ impl State {
             && present.len() == recorded.nodes.len()
             && pairs
                 .clone()
-                .all(|(old, new)| old.after == new.after && old.op.can_become(&new.op));
+                .all(|(old, new)| old.after == new.after && old.op.can_become(&new.op, &self.host));
         if !fits {
             self.release_capture(recorded);
             return Err(self.error(CALL, ErrorCode::GRAPH_EXEC_UPDATE_FAILURE));
@@ -523,25 +520,6 @@ impl Op {
     /// Whether the operation belongs to memory that a graph allocates.
     fn is_of_memory(&self) -> bool {
         matches!(self, Self::Spoil { .. })
-    }
-
-    /// The properties that an update of a graph cannot change.
-    fn kind(&self) -> (Discriminant<Self>, Option<SpanKind>) {
-        let copy = match self {
-            Self::Copy { kind, .. } => Some(*kind),
-            Self::CopyRows(rows) => Some(rows.kind()),
-            _ => None,
-        };
-        (discriminant(self), copy)
-    }
-
-    /// Whether an update of a graph can put `new` in the place of this operation. As in CUDA, a
-    /// copy of several rows can only stay as it is.
-    fn can_become(&self, new: &Self) -> bool {
-        match (self, new) {
-            (Self::CopyRows(old), Self::CopyRows(new)) => old == new,
-            _ => self.kind() == new.kind(),
-        }
     }
 
     fn duplicate(&self) -> Self {

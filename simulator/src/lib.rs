@@ -39,6 +39,7 @@ mod core;
 mod event;
 mod fault;
 mod graph;
+mod graph_update;
 mod host_function;
 mod launch;
 mod managed;
@@ -64,6 +65,7 @@ pub use simulator::{Counters, Simulator};
 use crate::copies::host_address;
 use crate::core::Core;
 use crate::host_function::Ended;
+use crate::occupancy::Limits;
 use crate::op::{Op, Pattern};
 use crate::state::State;
 use crate::stream::Stream;
@@ -135,12 +137,13 @@ impl SimDevice {
 
     fn new(core: Arc<Core>, device: usize, peer: RawPeer) -> Self {
         let config = &core.config;
+        let limits = Limits::of(config.compute_capability).expect("`SimConfig` refuses the unknown ones");
         let properties = Properties {
             ordinal: device,
-            compute_capability: (9, 0),
+            compute_capability: config.compute_capability,
             multiprocessors: 132,
-            max_threads_per_multiprocessor: 2048,
-            max_shared_bytes_per_block_optin: 227 << 10,
+            max_threads_per_multiprocessor: limits.threads,
+            max_shared_bytes_per_block_optin: limits.shared_bytes,
             // One for each direction.
             copy_engines: 2,
             total_memory_bytes: config.memory_bytes,
@@ -159,6 +162,16 @@ impl SimDevice {
     /// Makes a call: counts it, and fails it if a fault is due.
     fn enter<R>(&self, call: Call, body: impl FnOnce(&mut State) -> DriverResult<R>) -> DriverResult<R> {
         self.simulator.0.enter(call, body)
+    }
+
+    /// Makes a call for which CUDA gets none: it is not counted, and no fault is due. Errors name
+    /// `call`.
+    fn enter_uncounted<R>(
+        &self,
+        call: Call,
+        body: impl FnOnce(&mut State) -> DriverResult<R>,
+    ) -> DriverResult<R> {
+        self.simulator.0.enter_by(call, State::enter_uncounted, body)
     }
 
     /// Makes a call that ends the capture of `stream`, even if the call fails.
@@ -468,7 +481,11 @@ unsafe impl Tools for SimDevice {
         Vec::new()
     }
 
-    fn hint(&self, _note: Hint<'_>) {}
+    fn hint(&self, note: Hint<'_>) {
+        if let Hint::LeftOut { event, call } = note {
+            self.simulator.0.tell(|state| state.left_out(event, call));
+        }
+    }
 
     /// Spans are recorded by [`Simulator::record_spans`] instead.
     fn begin_trace(&self) -> Option<Box<dyn Trace>> {

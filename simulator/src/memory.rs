@@ -37,6 +37,8 @@ struct Block {
     len_bytes: u64,
     /// The block belongs to a capture or a graph, which ends it.
     captured: bool,
+    /// The program keeps the block for its next owner.
+    free: bool,
 }
 
 /// Number of a stream's pending frees that an allocation searches for a block of its size.
@@ -139,6 +141,11 @@ impl Memory {
         self.blocks.len()
     }
 
+    /// Number of blocks that the program keeps free for their next owners.
+    pub(super) fn free_blocks(&self) -> usize {
+        self.blocks.values().filter(|block| block.free).count()
+    }
+
     /// Takes a block of at least `bytes`; `None` without enough memory. As in CUDA, this may be a
     /// block whose free is still pending in the same stream.
     pub(super) fn take(
@@ -176,6 +183,7 @@ impl Memory {
             Block {
                 len_bytes,
                 captured: false,
+                free: false,
             },
         );
         Some(address)
@@ -294,6 +302,17 @@ impl Memory {
         self.blocks.get(&address).map(|block| block.len_bytes)
     }
 
+    /// Notes whether the program keeps an allocated block free for its next owner. Returns the
+    /// block's length. Returns `None` if no block starts here for which that changes.
+    pub(super) fn set_free(&mut self, address: u64, free: bool) -> Option<u64> {
+        let block = self.blocks.get_mut(&address)?;
+        if block.captured || block.free == free {
+            return None;
+        }
+        block.free = free;
+        Some(block.len_bytes)
+    }
+
     /// Gives a block in use to a capture.
     pub(super) fn set_captured(&mut self, address: u64) {
         self.blocks.get_mut(&address).expect("just taken").captured = true;
@@ -386,6 +405,16 @@ impl cuda_rt_driver::Memory for SimDevice {
 
     unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
         self.enter(Call::Free, |state| state.free(address, stream))
+    }
+
+    unsafe fn note_free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        self.enter_uncounted(Call::Free, |state| state.note_owner(Call::Free, address, stream))
+    }
+
+    unsafe fn note_alloc(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()> {
+        self.enter_uncounted(Call::Alloc, |state| {
+            state.note_owner(Call::Alloc, address, stream)
+        })
     }
 
     fn pool_stats(&self) -> DriverResult<MemoryPoolStats> {

@@ -37,6 +37,14 @@ impl<'a> Reach<'a> {
     }
 }
 
+/// Where memory is, as an update of a graph tells memory apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MemoryKind {
+    Device,
+    Managed,
+    PageLocked,
+}
+
 /// Host memory that every device reaches.
 #[derive(Debug, Default)]
 pub(super) struct HostRanges {
@@ -83,6 +91,17 @@ impl HostRanges {
     /// Number of page-locked ranges.
     pub(super) fn registered(&self) -> usize {
         self.registered.len()
+    }
+
+    /// The kind of the memory at `address`.
+    pub(super) fn kind(&self, address: u64) -> MemoryKind {
+        if self.managed.contains(address, 1) {
+            MemoryKind::Managed
+        } else if self.is_registered(address, 1) {
+            MemoryKind::PageLocked
+        } else {
+            MemoryKind::Device
+        }
     }
 
     /// Whether all `bytes` bytes are managed memory, or inside one page-locked range.

@@ -257,7 +257,10 @@ pub struct Counters {
     pub graphs_live: usize,
     /// Blocks that were allocated and not freed, including blocks of graphs.
     pub allocations_live: usize,
-    /// Bytes of these blocks, each rounded up to a multiple of 256.
+    /// Those among these blocks that the program keeps free for their next owners
+    /// ([`note_free`](cuda_rt_driver::Memory::note_free)).
+    pub blocks_free: usize,
+    /// Bytes of all these blocks, each rounded up to a multiple of 256.
     pub bytes_live: u64,
     /// Blocks of host memory that are registered.
     pub registrations_live: usize,
@@ -275,6 +278,7 @@ pub struct Counters {
     pub bytes_within_device: u64,
     /// Bytes copied between two devices.
     pub bytes_between_devices: u64,
+    frees_noted: u64,
     calls: Calls,
 }
 
@@ -292,6 +296,17 @@ impl Counters {
     /// The number of times that `call` was made, with or without success.
     pub fn calls(&self, call: Call) -> u64 {
         self.calls.0[call as usize]
+    }
+
+    /// The number of times that an owner of device memory ended: the block was freed, or kept free
+    /// for its next owner ([`note_free`](cuda_rt_driver::Memory::note_free)).
+    pub fn frees(&self) -> u64 {
+        self.calls(Call::Free) + self.frees_noted
+    }
+
+    /// Counts a block that is kept free for its next owner.
+    pub(super) fn free_noted(&mut self) {
+        self.frees_noted += 1;
     }
 
     pub(super) fn call(&mut self, call: Call) {
@@ -329,6 +344,7 @@ impl State {
             events_live: self.events.len(),
             graphs_live: self.graphs.iter().filter(|g| !g.destroyed).count(),
             allocations_live: self.memories.iter().map(Memory::blocks).sum(),
+            blocks_free: self.memories.iter().map(Memory::free_blocks).sum(),
             bytes_live: self.memories.iter().map(Memory::used_bytes).sum(),
             registrations_live: self.host.registered(),
             managed_live: self.host.managed.allocations(),

@@ -76,6 +76,13 @@ impl State {
         (device, peer)
     }
 
+    /// Begins a call that makes no call of CUDA: it is not counted, and no fault is due.
+    pub(super) fn enter_uncounted(&mut self, call: Call) -> DriverResult<()> {
+        self.check_lost(call)?;
+        self.run_in_background();
+        self.check_lost(call)
+    }
+
     pub(super) fn enter(&mut self, call: Call) -> DriverResult<()> {
         self.counters.call(call);
         self.check_lost(call)?;
@@ -196,5 +203,30 @@ impl State {
                 len_bytes,
             },
         )
+    }
+
+    /// Overwrites a block as its owner changes: `Call::Free` stands for the end of the last owner,
+    /// `Call::Alloc` for the beginning of the next one. Costs no time, because a GPU gets no call.
+    pub(super) fn note_owner(
+        &mut self,
+        call: Call,
+        address: DeviceAddress,
+        stream: RawStream,
+    ) -> DriverResult<()> {
+        let s = self.stream(call, stream)?;
+        let (device, captured) = (s.device, s.capture.is_some());
+        let bytes = match captured {
+            true => None,
+            false => self.memories[device].set_free(address.0, call == Call::Free),
+        };
+        let Some(bytes) = bytes else {
+            return Err(self.error(call, ErrorCode::INVALID_VALUE));
+        };
+        if call == Call::Free {
+            self.counters.free_noted();
+        }
+        let (address, salt) = (address.0, self.random.next());
+        self.enqueue(stream.0, Op::Spoil { address, bytes, salt });
+        Ok(())
     }
 }

@@ -21,6 +21,7 @@ macro_rules! twins {
 twins! {
     h01_kept_bundle_used_without_opening;
     h01_kernel_reads_without_handoff;
+    h01_product_of_another_streams_matrix;
     h01_read_from_struct_field;
     h01_read_in_generic_function;
     h01_read_on_another_thread;
@@ -73,6 +74,7 @@ twins! {
     h23_scoped_buffer_leaves_its_device;
     h23_scopes_mixed_by_recursion;
     h23_two_pooled_streams_mixed;
+    h25_blas_of_outside_in_a_capture;
     h25_buffer_leaves_a_capture;
     h25_captured_streams_mixed;
     h25_graph_launched_from_two_threads;
@@ -86,6 +88,7 @@ twins! {
     h27_read_inside_a_future;
     h28_wrong_element_type;
     h29_input_is_the_output;
+    h29_product_into_its_own_factor;
     h31_struct_without_repr_c;
     h32_scatter_through_a_slice;
     h32_shared_memory_read_while_written;

@@ -29,7 +29,8 @@ impl<D: Live> Server<D> {
         let slot = &mut slots[*step % 2];
         *step += 1;
         let grid = Grid1::covering(input.len());
-        slot.host(|(_, host)| sink(host))?; // waits for this slot's own download, and for nothing else
+        // This waits for the slot's own download, and for nothing else.
+        slot.host(|(_, host)| sink(host))?;
         slot.on(compute, |(frame, _)| {
             scale(compute, grid, input, frame, *step as f32)
         })??;

@@ -88,6 +88,8 @@ pub(crate) struct Usage {
     /// The name of the function: the entry's without its hash.
     pub(crate) kernel: String,
     pub(crate) registers: u32,
+    /// Shared memory of a block, which the entry has itself; without the memory of a launch.
+    pub(crate) shared_bytes: u32,
     pub(crate) stack_bytes: u32,
     pub(crate) spill_bytes: u32,
 }
@@ -125,12 +127,20 @@ fn usages(log: &str) -> Vec<Usage> {
                 kernel: kernel.to_owned(),
                 symbol: std::mem::take(&mut symbol),
                 registers,
+                shared_bytes: before(rest, " bytes smem"),
                 stack_bytes,
                 spill_bytes,
             });
         }
     }
     usages
+}
+
+/// The number in front of `words`; 0 without them.
+fn before(text: &str, words: &str) -> u32 {
+    text.split_once(words)
+        .and_then(|(text, _)| text.rsplit([' ', ',']).next()?.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Looks for a tool of CUDA's (`ptxas`, `nvdisasm`) in the variable of its name in capitals, on
@@ -187,19 +197,22 @@ ptxas info    : Function properties for block_sum__081509d29c619c4e
 ptxas info    : Used 13 registers, used 1 barriers
 ptxas info    : Compiling entry function 'add__a4' for 'sm_90'
     16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads
-ptxas info    : Used 255 registers, used 0 barriers
+ptxas info    : Used 255 registers, used 0 barriers, 1040 bytes smem, 8 bytes cmem[2]
 ";
         let expected = [
-            ("block_sum", "081509d29c619c4e", 13, 0, 0),
-            ("add", "a4", 255, 16, 20),
+            ("block_sum", "081509d29c619c4e", 13, 0, 0, 0),
+            ("add", "a4", 255, 1040, 16, 20),
         ]
-        .map(|(kernel, hash, registers, stack_bytes, spill_bytes)| Usage {
-            symbol: format!("{kernel}__{hash}"),
-            kernel: kernel.to_owned(),
-            registers,
-            stack_bytes,
-            spill_bytes,
-        });
+        .map(
+            |(kernel, hash, registers, shared_bytes, stack_bytes, spill_bytes)| Usage {
+                symbol: format!("{kernel}__{hash}"),
+                kernel: kernel.to_owned(),
+                registers,
+                shared_bytes,
+                stack_bytes,
+                spill_bytes,
+            },
+        );
         assert_eq!(usages(log), expected);
     }
 

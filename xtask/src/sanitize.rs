@@ -54,7 +54,11 @@ impl Sanitizer {
                 let suppressions = root().join("xtask/sanitize/leak.supp");
                 (
                     "LSAN_OPTIONS",
-                    format!("suppressions={}:print_suppressions=0", suppressions.display()),
+                    // With the whole stack of each allocation, so that it names the test.
+                    format!(
+                        "suppressions={}:print_suppressions=0:fast_unwind_on_malloc=0:malloc_context_size=200",
+                        suppressions.display()
+                    ),
                 )
             }
             // In the tests, a child of `fork` starts threads.
@@ -70,6 +74,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("litmus", "uses no device"),
     ("nvtx", "links NVTX"),
     ("readme", "builds programs"),
+    ("rustacuda", "uses no device"),
 ];
 
 /// Number of plans, seeds or orders for each test.
@@ -132,7 +137,7 @@ fn parts(name: &str) -> (&str, Option<&str>) {
 }
 
 /// The package with the unit tests.
-const LIBRARIES: [&str; 7] = [
+const LIBRARIES: [&str; 8] = [
     "cuda-handoff-runtime",
     "cuda-handoff-driver",
     "cuda-handoff-driver-cuda",
@@ -140,6 +145,7 @@ const LIBRARIES: [&str; 7] = [
     "cuda-handoff-simulator",
     "cuda-handoff-timeline",
     "cuda-handoff-pipeline",
+    "cuda-handoff-cublas",
 ];
 
 /// The names of all binaries: `lib` for the unit tests, and the integration tests.

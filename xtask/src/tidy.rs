@@ -7,10 +7,12 @@
 //! and a word that fills its line; in a comment in Rust, only an address (`https://..`).
 //! The file and heading of a document's relative link exist. A file that a document names in
 //! backticks exists. The page of a package (`readme`) has no relative link, because registries
-//! resolve relative links for few hosts only.
+//! resolve relative links for few hosts only. Packages of the workspace ask for each other's exact
+//! version.
 
 pub(crate) mod links;
 pub(crate) mod text;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -34,7 +36,7 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
         return Err("no package has a page: has the form of manifests changed?".into());
     }
     let tree = links::Tree::new(root(), &files);
-    let mut wrong = Vec::new();
+    let mut wrong = versions::wrong()?;
     for file in &files {
         let is = |extension: &str| Path::new(file).extension().is_some_and(|its| its == extension);
         if ["rs", "c", "cu"].into_iter().any(is) {

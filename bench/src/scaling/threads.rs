@@ -164,15 +164,27 @@ fn on_one_stream<D: Live>(scaling: &mut Scaling<'_, D>, number: usize, operation
         other.synchronize()?;
         sample
     };
-    let (raw_streams, raw_other) = raw_streams(scaling.raw, 1);
+    against_raw(scaling, (operation, ONE, number), 1, calls, Box::new(ours))
+}
+
+/// Samples our way, and the raw way on `streams` streams where there is a GPU.
+fn against_raw<D: Live>(
+    scaling: &mut Scaling<'_, D>,
+    cell: (&'static str, &'static str, usize),
+    streams: usize,
+    calls: usize,
+    ours: Sample<'_>,
+) -> Outcome {
+    let (operation, _, threads) = cell;
+    let (streams, other) = raw_streams(scaling.raw, streams);
     let mut ways: Vec<(&'static str, Sample<'_>)> = Vec::new();
-    if let (Some(raw), Some(other)) = (scaling.raw, &raw_other) {
-        let sample = raw_sample(raw, &raw_streams, other, (number, calls), operation);
+    if let (Some(raw), Some(other)) = (scaling.raw, &other) {
+        let sample = raw_sample(raw, &streams, other, (threads, calls), operation);
         ways.push((RAW, sample));
     }
-    ways.push((OURS, Box::new(ours)));
+    ways.push((OURS, ours));
     let rounds = scaling.plan.rounds;
-    scaling.samples((operation, ONE, number), ways, rounds)
+    scaling.samples(cell, ways, rounds)
 }
 
 fn raw_streams(raw: Option<&'static Raw>, number: usize) -> (Vec<RawStream>, Option<RawStream>) {
@@ -204,13 +216,5 @@ fn on_own_streams<D: Live>(scaling: &mut Scaling<'_, D>, number: usize, operatio
         other.synchronize()?;
         sample
     };
-    let (raw_streams, raw_other) = raw_streams(scaling.raw, number);
-    let mut ways: Vec<(&'static str, Sample<'_>)> = Vec::new();
-    if let (Some(raw), Some(other)) = (scaling.raw, &raw_other) {
-        let sample = raw_sample(raw, &raw_streams, other, (number, calls), operation);
-        ways.push((RAW, sample));
-    }
-    ways.push((OURS, Box::new(ours)));
-    let rounds = scaling.plan.rounds;
-    scaling.samples((operation, OWN, number), ways, rounds)
+    against_raw(scaling, (operation, OWN, number), number, calls, Box::new(ours))
 }

@@ -121,6 +121,18 @@ impl<D: Driver + ?Sized> Memory for Checked<D> {
             this.follow(call, |monitor, ()| monitor.free(address.0, stream.0, operation(at)))
         };
 
+        #[track_caller]
+        note_free(address, stream) => {
+            let at = CallSite::here("free");
+            this.follow(call, |monitor, ()| monitor.note_owner(address.0, stream.0, operation(at)))
+        };
+
+        #[track_caller]
+        note_alloc(address, stream) => {
+            let at = CallSite::here("alloc");
+            this.follow(call, |monitor, ()| monitor.note_owner(address.0, stream.0, operation(at)))
+        };
+
         register_host(memory) => this.follow(call, |monitor, ()| {
             monitor.register(host(memory.address(), memory.len_bytes()));
         });

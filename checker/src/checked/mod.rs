@@ -148,6 +148,8 @@ unsafe impl<D: Driver + Tools + ?Sized> Tools for Checked<D> {
                     };
                     monitor.unregister(device(address, bytes), operation);
                 }
+                // The clocks know the order that the wait would have made.
+                Hint::LeftOut { .. } => {}
                 Hint::StreamName { stream, name } => monitor.name_stream(stream.0, name),
             });
             Ok(())

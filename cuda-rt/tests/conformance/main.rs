@@ -95,6 +95,7 @@ suite! {
     memory {
         blocks_are_aligned_and_disjoint,
         reuse_follows_the_order_of_the_stream,
+        a_block_may_be_kept_for_its_next_owner,
         a_block_moves_between_streams,
         fills_of_every_length,
         a_fill_of_nothing_does_nothing,
@@ -119,6 +120,7 @@ suite! {
         copies_and_fills_of_managed_memory,
         prefetches_and_advice_change_no_bytes,
         a_graph_works_on_managed_memory,
+        an_update_keeps_the_kind_of_the_memory_of_copies,
         a_panic_leaves_the_closure,
     }
     write_combined {

@@ -287,6 +287,8 @@ fn a_dropped_handoff_is_not_freed_where_the_wait_for_its_last_use_unwinds() {
         ) -> Box<dyn FnOnce() + 'b>,
     ) {
         between_two(|here, there, plan, when| {
+            // The wait that unwinds is made, also behind a wait for a later record.
+            here.keep_redundant_edges(true);
             let (one, two) = (stream_one(&here), stream_two(&there));
             let mut copies = Vec::new();
             let mut sources = [1, 2].map(|value| {
@@ -571,8 +573,10 @@ fn pinned_memory_in_flight_is_not_unmapped_where_the_wait_at_the_end_unwinds() {
                 Device::with_driver(Unwinding::over(driver.clone(), &plan), |gpu| {
                     let one = stream_one(&gpu);
                     let device = one.alloc_zeroed::<u32>(1 << 14).unwrap();
-                    for _ in 0..3 {
-                        let mut host = one.adopt(gpu.pinned::<u32>(1 << 14).unwrap()).unwrap();
+                    // All at once, so that none is reused.
+                    let blocks = [(); 3].map(|()| gpu.pinned::<u32>(1 << 14).unwrap());
+                    for idle in blocks {
+                        let mut host = one.adopt(idle).unwrap();
                         one.copy_to_host(&device, &mut host).unwrap();
                         drop(host);
                     }

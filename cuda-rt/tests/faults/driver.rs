@@ -1,6 +1,7 @@
 //! A driver that breaks its contract in one call. It unwinds before the call or after it, or makes
 //! the call and returns an error.
 
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
@@ -107,6 +108,27 @@ fn counts(thread: ThreadId) -> bool {
     thread == thread::current().id() && !thread::panicking()
 }
 
+type Job = (&'static str, When, Box<dyn FnOnce()>);
+
+thread_local! {
+    /// What this thread does during its next call of a method.
+    static MEANWHILE: RefCell<Option<Job>> = const { RefCell::new(None) };
+}
+
+/// Runs `job` in the next call of `method` that this thread makes: before or after the call is
+/// passed on. So a test has the order of calls that another thread would make by chance.
+pub(crate) fn meanwhile(method: &'static str, when: When, job: impl FnOnce() + 'static) {
+    MEANWHILE.set(Some((method, when, Box::new(job))));
+}
+
+fn run_meanwhile(method: &'static str, when: When) {
+    let is_due = |job: &mut Job| (job.0, job.1) == (method, when);
+    let job = MEANWHILE.with_borrow_mut(|job| job.take_if(is_due));
+    if let Some((_, _, job)) = job {
+        job();
+    }
+}
+
 /// The plan for the call that unwinds. All drivers that share the plan share one count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plan(Arc<Mutex<State>>);
@@ -202,7 +224,12 @@ impl Plan {
                 resume_unwind(Box::new(Injected))
             }
             Some(When::Denied) => make().denied(method),
-            None => make(),
+            None => {
+                run_meanwhile(method, When::Before);
+                let result = make();
+                run_meanwhile(method, When::After);
+                result
+            }
         }
     }
 }

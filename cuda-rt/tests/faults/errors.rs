@@ -226,6 +226,8 @@ fn a_call_that_fails_enqueues_nothing() {
         });
         refused(Call::CopyToHost, &mut || compute.copy_to_host(&a, &mut host));
         refused(Call::CopyToDevice, &mut || compute.copy_to_device(&host, &mut b));
+        // Each allocation is a call from here on.
+        gpu.set_memory_caching(false);
         refused(Call::Alloc, &mut || compute.alloc_uninit::<u32>(LEN).map(drop));
         refused(Call::LaunchGraph, &mut || graph.launch(compute));
         refused(Call::RecordEvent, &mut || compute.record_timed_event().map(drop));

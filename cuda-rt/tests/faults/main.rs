@@ -11,6 +11,7 @@ mod cases;
 #[allow(dead_code, reason = "`properties` uses the rest")]
 mod driver;
 mod errors;
+mod meanwhile;
 mod programs;
 mod reading;
 mod unwinding;

@@ -10,6 +10,7 @@ mod shapes;
 mod sinks;
 mod sources;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -86,6 +87,29 @@ impl Trouble {
 }
 
 type Delivered = Vec<(u32, Vec<f32>)>;
+
+/// Waits until `holds`, and leaves the processor to the threads that make it hold.
+fn until(holds: impl Fn() -> bool) {
+    while !holds() {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// Fails on items 8 and 9, on item 8 only after item 9 has failed.
+fn item_9_fails_before_item_8() -> impl Fn(u32) -> Result<(), Error> + Send + Sync {
+    let later_failed = AtomicBool::new(false);
+    move |item| match item {
+        8 => {
+            until(|| later_failed.load(Ordering::SeqCst));
+            Err(Error::SlotEmpty)
+        }
+        9 => {
+            later_failed.store(true, Ordering::SeqCst);
+            Err(Error::SlotEmpty)
+        }
+        _ => Ok(()),
+    }
+}
 
 /// A pipeline with all kinds of stages, through the GPU and back. Also returns what the sink
 /// received.

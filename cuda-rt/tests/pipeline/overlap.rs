@@ -100,7 +100,7 @@ fn a_sink_that_is_too_slow_is_the_bottleneck_and_buffers_do_not_help() {
         );
         assert_eq!(report.more_buffers(), None, "{report}");
         assert!(report.stages[4].utilisation() > 0.97, "{report}");
-        assert!(report.to_string().contains("sink bounds it"), "{report}");
+        assert!(report.to_string().contains("sink sets the pace"), "{report}");
     });
 }
 

@@ -41,6 +41,7 @@ fn an_unordered_sink_gets_each_item_once_on_several_threads() {
             got.sort_unstable();
             assert_eq!(got, (0..40).collect::<Vec<_>>());
             assert_eq!(report.stages[3].workers, 3);
+            assert!(report.to_string().contains(", 3 threads\n"), "{report}");
             assert!((1..=3).contains(&threads.into_inner().unwrap().len()));
         });
     });
@@ -161,13 +162,6 @@ fn uneven(item: u32) {
     }
 }
 
-/// Waits until `holds`, and leaves the processor to the threads that make it hold.
-fn until(holds: impl Fn() -> bool) {
-    while !holds() {
-        std::thread::sleep(Duration::from_micros(50));
-    }
-}
-
 #[test]
 fn an_ordered_sink_works_side_by_side_and_finishes_in_order() {
     ends(|| {
@@ -229,19 +223,7 @@ fn an_ordered_sink_that_fails_finishes_earlier_items_and_no_later_one() {
 fn the_earlier_of_two_failures_in_an_ordered_sink_is_returned() {
     ends(|| {
         for_each_device(|gpu| {
-            let later_failed = AtomicU64::new(0);
-            let work = |item| match item {
-                // This item fails after item 9 has failed.
-                8 => {
-                    until(|| later_failed.load(Ordering::SeqCst) > 0);
-                    Err(Error::SlotEmpty)
-                }
-                9 => {
-                    later_failed.store(1, Ordering::SeqCst);
-                    Err(Error::SlotEmpty)
-                }
-                _ => Ok(()),
-            };
+            let work = item_9_fails_before_item_8();
             let (outcome, finished) = in_order(gpu, 3, 1000, work, |_| Ok(()));
             assert_eq!(outcome.unwrap_err().item, Some(8));
             assert_eq!(finished, (0..8).collect::<Vec<_>>());

@@ -15,13 +15,6 @@ fn uneven(item: u32) {
     std::thread::sleep(Duration::from_micros(u64::from(7 - item % 8) * 20));
 }
 
-/// Waits until `holds`, and leaves the processor to the threads that make it hold.
-fn until(holds: impl Fn() -> bool) {
-    while !holds() {
-        std::thread::sleep(Duration::from_micros(50));
-    }
-}
-
 /// Reads items with `workers` workers. `next` may fail on an item, and so may `fill_it`. Returns
 /// how the pipeline ended, and the items that the sink got.
 fn read_by<D: Live>(
@@ -163,19 +156,7 @@ fn a_worker_that_fails_stops_the_rest_and_loses_no_earlier_item() {
 fn the_earlier_of_two_failed_workers_is_returned() {
     ends(|| {
         for_each_device(|gpu| {
-            let later_failed = AtomicU64::new(0);
-            let fill_it = |item| match item {
-                // This item fails after item 9 has failed.
-                8 => {
-                    until(|| later_failed.load(Ordering::SeqCst) > 0);
-                    Err(Error::SlotEmpty)
-                }
-                9 => {
-                    later_failed.store(1, Ordering::SeqCst);
-                    Err(Error::SlotEmpty)
-                }
-                _ => Ok(()),
-            };
+            let fill_it = item_9_fails_before_item_8();
             let (outcome, delivered) = read_by(gpu, (3, 3), |item| Ok(Some(item)), fill_it);
             assert_eq!(outcome.unwrap_err().item, Some(8));
             assert_eq!(delivered, (0..8).collect::<Vec<_>>());

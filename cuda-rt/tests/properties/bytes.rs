@@ -36,8 +36,10 @@ impl Memory {
     /// Performs one call; returns false if the host sees other bytes than in the recorded run.
     fn perform(&mut self, call: &Call) -> bool {
         match call {
-            Call::Alloc { life, .. } => bytemuck::cast_slice_mut(&mut self.0[*life]).fill(JUNK[0]),
-            Call::Free { life, .. } | Call::FreeManaged(life) => {
+            Call::Alloc { life, .. } | Call::NoteAlloc { life, .. } => {
+                bytemuck::cast_slice_mut(&mut self.0[*life]).fill(JUNK[0])
+            }
+            Call::Free { life, .. } | Call::NoteFree { life, .. } | Call::FreeManaged(life) => {
                 bytemuck::cast_slice_mut(&mut self.0[*life]).fill(JUNK[1]);
             }
             Call::Copy { to, from, bytes, .. } | Call::CopyPeer { to, from, bytes, .. } => {

@@ -41,6 +41,8 @@ pub(crate) enum Call {
     CreateStream(u64),
     DestroyStream(u64),
     SynchronizeStream(u64),
+    /// A query that found all work of the stream done.
+    SeenStreamDone(u64),
     CreateEvent {
         event: u64,
         timing: bool,
@@ -62,6 +64,17 @@ pub(crate) enum Call {
         stream: u64,
     },
     Free {
+        life: Life,
+        stream: u64,
+    },
+    /// The life is free for its next owner. It goes on: each owner of a block that is kept for
+    /// reuse must be ordered before the next one.
+    NoteFree {
+        life: Life,
+        stream: u64,
+    },
+    /// The life has its next owner.
+    NoteAlloc {
         life: Life,
         stream: u64,
     },
@@ -244,6 +257,8 @@ impl Log {
         match call {
             Call::Alloc { life, .. }
             | Call::Free { life, .. }
+            | Call::NoteFree { life, .. }
+            | Call::NoteAlloc { life, .. }
             | Call::Unregister(life)
             | Call::FreeManaged(life) => whole(*life),
             Call::CopyRows { to, from, extent, .. } => {
@@ -280,6 +295,8 @@ impl Log {
         match call {
             Call::Alloc { stream, .. }
             | Call::Free { stream, .. }
+            | Call::NoteFree { stream, .. }
+            | Call::NoteAlloc { stream, .. }
             | Call::Copy { stream, .. }
             | Call::CopyRows { stream, .. }
             | Call::CopyPeer { stream, .. }
@@ -301,6 +318,7 @@ impl Log {
                     | Call::SeenDone(_)
                     | Call::SynchronizeEvent(_)
                     | Call::SynchronizeStream(_)
+                    | Call::SeenStreamDone(_)
             );
             edge.then_some(i)
         })

@@ -12,6 +12,7 @@
 //! - `bytes`: what the host sees if two of them run in the reverse order, on plain memory
 //! - `replay`, `rig`: the calls made again on simulated devices, with one left out
 //! - `mutants`: property 2: the effect of each edge that is left out, and the checker's reports
+//! - `redundant`: how many of the edges that order nothing new are left out
 //! - `unwinds`, `faults`: property 3: one driver call unwinds, or is made and denied
 //! - `regressions`: plans that once found a defect
 //!
@@ -37,6 +38,7 @@ mod order;
 mod plan;
 mod programs;
 mod record;
+mod redundant;
 mod regressions;
 mod replay;
 mod rig;

@@ -106,12 +106,16 @@ fn made_for(first: usize, second: usize) -> impl Iterator<Item = Schedule> {
 }
 
 /// The driver calls of a plan, and what it did.
-fn record(plan: &Plan, config: &SimConfig) -> (Log, Tally) {
+pub(crate) fn record(plan: &Plan, config: &SimConfig, keeps_redundant: bool) -> (Log, Tally) {
     let calls = Arc::new(Mutex::new(CallLog::default()));
     let [zero, one] = Recorder::two(config.clone(), &calls);
     let tally = Device::with_driver(zero, |zero| {
-        Device::with_driver(one, |one| run(plan, (zero, one), (None, None), &Faults::Never))
-            .expect("no fault")
+        Device::with_driver(one, |one| {
+            zero.keep_redundant_edges(keeps_redundant);
+            one.keep_redundant_edges(keeps_redundant);
+            run(plan, (zero, one), (None, None), &Faults::Never)
+        })
+        .expect("no fault")
     })
     .expect("no fault");
     (
@@ -224,8 +228,13 @@ fn judge(log: &Log, left_out: Option<usize>, count: &mut Count) {
 
 /// Judges each mutant of a plan.
 pub(crate) fn mutants_of(plan: &Plan, count: &mut Count) {
+    mutants_with(plan, false, count);
+}
+
+/// Judges each mutant of a plan, on devices that may keep redundant edges.
+pub(crate) fn mutants_with(plan: &Plan, keeps_redundant: bool, count: &mut Count) {
     count.plans += 1;
-    let (log, tally) = record(plan, &SimConfig::new().seed(plan.seed.into()));
+    let (log, tally) = record(plan, &SimConfig::new().seed(plan.seed.into()), keeps_redundant);
     count.kinds += tally.counts;
     count.calls += log.entries.len() as u64;
     judge(&log, None, &mut Count::default());

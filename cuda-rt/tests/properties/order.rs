@@ -53,6 +53,12 @@ pub(crate) struct Order {
     graphs: HashMap<u64, (World, Vec<(usize, Touch)>, Option<Node>)>,
     /// The capture that each graph was made from.
     pub(crate) launched: HashMap<Node, World>,
+    /// The entries outside captures that make or use an edge: records, waits of streams, and waits
+    /// and queries of the host. Each with whether it orders nothing new.
+    pub(crate) edges: Vec<(usize, bool)>,
+    /// The nodes of records that take no time.
+    records: BTreeSet<Node>,
+    timing: BTreeSet<u64>,
 }
 
 /// One side of a race as a report names it: the entry, and its access to the bytes.
@@ -86,6 +92,39 @@ impl Order {
             .before
             .get(a / 64)
             .is_some_and(|word| word >> (a % 64) & 1 == 1)
+    }
+
+    /// Whether `node` is before the next operation of the stream, or of the host.
+    fn is_before_next(&self, node: Node, stream: Option<u64>) -> bool {
+        let stream = stream.and_then(|stream| self.streams.get(&stream)?.last);
+        let mut last = stream.into_iter().chain(self.host);
+        last.any(|last| last == node || self.is_before(node, last))
+    }
+
+    fn is_captured(&self, stream: u64) -> bool {
+        self.streams
+            .get(&stream)
+            .is_some_and(|stream| stream.capture.is_some())
+    }
+
+    /// Notes an edge before it is made.
+    fn edge(&mut self, entry: usize, call: &Call) {
+        let redundant = match call {
+            Call::Record { event, stream } if !self.is_captured(*stream) && !self.timing.contains(event) => {
+                let last = self.streams.get(stream).and_then(|stream| stream.last);
+                last.is_some_and(|last| self.records.contains(&last))
+            }
+            Call::Wait { stream, event } if !self.is_captured(*stream) => match self.events.get(event) {
+                Some((World::Devices, node)) => self.is_before_next(*node, Some(*stream)),
+                _ => return,
+            },
+            Call::SeenDone(event) | Call::SynchronizeEvent(event) => match self.events.get(event) {
+                Some((World::Devices, node)) => self.is_before_next(*node, None),
+                _ => return,
+            },
+            _ => return,
+        };
+        self.edges.push((entry, redundant));
     }
 
     fn node(
@@ -148,9 +187,12 @@ impl Order {
 
     fn entry(&mut self, log: &Log, i: usize, call: &Call) {
         let touches = log.touches(call);
+        self.edge(i, call);
         match call {
             Call::Alloc { stream, .. }
             | Call::Free { stream, .. }
+            | Call::NoteFree { stream, .. }
+            | Call::NoteAlloc { stream, .. }
             | Call::Copy { stream, .. }
             | Call::CopyRows { stream, .. }
             | Call::CopyPeer { stream, .. }
@@ -161,6 +203,9 @@ impl Order {
             }
             Call::Record { event, stream } => {
                 let at = self.operation(i, *stream, None, touches);
+                if !self.timing.contains(event) {
+                    self.records.insert(at.1);
+                }
                 self.events.insert(*event, at);
             }
             Call::Wait { stream, event } => match self.events.get(event).copied() {
@@ -182,7 +227,7 @@ impl Order {
                     self.host(i, Some(node), touches);
                 }
             }
-            Call::SynchronizeStream(stream) => {
+            Call::SynchronizeStream(stream) | Call::SeenStreamDone(stream) => {
                 let last = self.streams.get(stream).and_then(|stream| stream.last);
                 self.host(i, last, touches);
             }
@@ -214,9 +259,13 @@ impl Order {
                 self.launched.insert(node, world);
                 self.graphs.get_mut(graph).expect("found above").2 = Some(node);
             }
+            Call::CreateEvent { event, timing } => {
+                if *timing {
+                    self.timing.insert(*event);
+                }
+            }
             Call::CreateStream(_)
             | Call::DestroyStream(_)
-            | Call::CreateEvent { .. }
             | Call::DestroyEvent(_)
             | Call::Register(_)
             | Call::AllocManaged(_)

@@ -142,6 +142,7 @@ impl Streams for Recorder {
         create_stream(priority) => this.record(call, |_, stream| Some(Call::CreateStream(stream.0)));
         destroy_stream(stream) => this.record(call, |_, ()| Some(Call::DestroyStream(stream.0)));
         synchronize_stream(stream) => this.record(call, |_, ()| Some(Call::SynchronizeStream(stream.0)));
+        query_stream(stream) => this.record(call, |_, done| done.then_some(Call::SeenStreamDone(stream.0)));
         wait_event(stream, event) => this.record(call, |_, ()| {
             Some(Call::Wait { stream: stream.0, event: event.0 })
         });
@@ -164,7 +165,6 @@ impl Streams for Recorder {
     }
 
     cuda_rt::driver::stream_calls! { |_this: &Recorder|
-        query_stream(_stream) => unreachable!("plans ask events");
         lose(_why) => unreachable!("no host function of a plan panics");
         foreign(_name, _stream, _uses, _body) => unreachable!("plans make no foreign calls");
     }
@@ -198,6 +198,12 @@ impl Memory for Recorder {
         });
         free(address, stream) => this.record(call, |calls, ()| {
             Some(Call::Free { life: calls.end(address.0), stream: stream.0 })
+        });
+        note_free(address, stream) => this.record(call, |calls, ()| {
+            Some(Call::NoteFree { life: calls.place(address.0).life, stream: stream.0 })
+        });
+        note_alloc(address, stream) => this.record(call, |calls, ()| {
+            Some(Call::NoteAlloc { life: calls.place(address.0).life, stream: stream.0 })
         });
         register_host(memory) => this.record(call, |calls, ()| {
             Some(Call::Register(calls.begin(address(memory.address()), memory.len_bytes())))

@@ -1,6 +1,6 @@
 //! Plans that once found a defect.
 
-use crate::mutants::{Count, mutants_of};
+use crate::mutants::{Count, mutants_of, mutants_with};
 use crate::plan::{Act, Kernel, Make, Meet, Plan, Step, Through, Way, Work};
 
 fn step(lane: u8, x: u8, y: u8, act: Act) -> Step {
@@ -159,6 +159,6 @@ fn memory_that_is_unregistered_under_a_kernel_is_refused() {
     let steps = steps.map(|step| Step { device: 1, ..step }).to_vec();
     let mut count = Count::default();
     let threads = vec![steps];
-    mutants_of(&Plan { seed: 0, threads }, &mut count);
+    mutants_with(&Plan { seed: 0, threads }, true, &mut count);
     assert!(count.refused > 0, "{count:?}");
 }

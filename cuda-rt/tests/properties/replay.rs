@@ -126,6 +126,7 @@ impl Replay {
             }
             Call::DestroyStream(at) => rig.destroy_stream(stream(self, at))?,
             Call::SynchronizeStream(at) => rig.synchronize_stream(stream(self, at))?,
+            Call::SeenStreamDone(done) => while !rig.query_stream(stream(self, done))? {},
             Call::CreateEvent { event, timing } => {
                 self.events.insert(*event, rig.0.create_event(*timing)?);
             }
@@ -146,6 +147,12 @@ impl Replay {
             }
             Call::Free { life, stream: at } => {
                 rig.free(DeviceAddress(self.addresses[*life]), stream(self, at))?;
+            }
+            Call::NoteFree { life, stream: at } => {
+                rig.note_free(DeviceAddress(self.addresses[*life]), stream(self, at))?;
+            }
+            Call::NoteAlloc { life, stream: at } => {
+                rig.note_alloc(DeviceAddress(self.addresses[*life]), stream(self, at))?;
             }
             Call::Register(life) => {
                 let memory = HostMemory::map(log.lives[*life] as usize).expect("a few pages");

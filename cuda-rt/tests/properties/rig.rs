@@ -61,6 +61,7 @@ impl Rig {
     forward! {
         fn destroy_stream(stream: RawStream) -> ();
         fn synchronize_stream(stream: RawStream) -> ();
+        fn query_stream(stream: RawStream) -> bool;
         fn wait_event(stream: RawStream, event: RawEvent) -> ();
         fn destroy_event(event: RawEvent) -> ();
         fn record_event(event: RawEvent, stream: RawStream) -> ();
@@ -68,6 +69,8 @@ impl Rig {
         fn synchronize_event(event: RawEvent) -> ();
         fn alloc(bytes: usize, stream: RawStream) -> DeviceAddress;
         fn free(address: DeviceAddress, stream: RawStream) -> ();
+        fn note_free(address: DeviceAddress, stream: RawStream) -> ();
+        fn note_alloc(address: DeviceAddress, stream: RawStream) -> ();
         fn register_host(memory: &HostMemory) -> ();
         fn unregister_host(memory: &HostMemory) -> ();
         fn copy_to_device(to: DeviceAddress, from: NonNull<c_void>, bytes: usize, stream: RawStream) -> ();

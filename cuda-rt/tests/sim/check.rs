@@ -15,7 +15,7 @@ use crate::kernels;
 use crate::rig::{Host, Rig};
 
 /// The races of a program, which must be the same in every order.
-fn races(program: impl Fn(&Rig)) -> Vec<Race> {
+pub(crate) fn races(program: impl Fn(&Rig)) -> Vec<Race> {
     let run = |order, seed| {
         let rig = Rig::new(SimConfig::new().order(order).seed(seed));
         program(&rig);
@@ -44,7 +44,7 @@ fn races(program: impl Fn(&Rig)) -> Vec<Race> {
 }
 
 /// The racing operations, by name.
-fn named(races: &[Race]) -> Vec<(&str, &str)> {
+pub(crate) fn named(races: &[Race]) -> Vec<(&str, &str)> {
     races
         .iter()
         .map(|race| (race.first.operation.name, race.second.operation.name))

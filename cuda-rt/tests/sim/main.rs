@@ -9,5 +9,6 @@ mod memory;
 mod order;
 mod peers;
 mod programs;
+mod reuse;
 mod rig;
 mod time;

@@ -1,3 +1,4 @@
+use cuda_rt::driver::{Hint, LeftOut, Tools as _};
 use cuda_rt::simulator::{Order, SimConfig};
 
 use crate::rig::{Host, Rig};
@@ -298,4 +299,44 @@ fn rate() {
     streams.iter().for_each(|s| rig.synchronize_stream(*s).unwrap());
     let rate = 7.0 * rounds as f64 / started.elapsed().as_secs_f64();
     println!("{:.2} M operations a second", rate / 1e6);
+}
+
+#[test]
+fn a_hint_about_a_wait_orders_and_captures_nothing() {
+    let left_out = |rig: &Rig, event, stream| {
+        for call in [LeftOut::StreamWait(stream), LeftOut::Query, LeftOut::HostWait] {
+            rig.driver.hint(Hint::LeftOut { event, call });
+        }
+    };
+    let rig = Rig::new(SimConfig::new().order(Order::Lazy));
+    let (first, second, event) = (rig.stream(), rig.stream(), rig.event());
+    let data = [(); 2].map(|()| rig.alloc(4, first).unwrap());
+    for data in data {
+        rig.fill(data, &[1, 0, 0, 0], 1, first).unwrap();
+    }
+    rig.synchronize_stream(first).unwrap();
+
+    // The event is pending: the hint is wrong, and neither stream waits nor runs.
+    rig.add(data[0], 1, 10, first).unwrap();
+    rig.record_event(event, first).unwrap();
+    left_out(&rig, event, second);
+    rig.copy(data[1], data[0], 4, second).unwrap();
+    rig.synchronize_stream(second).unwrap();
+    assert_eq!(rig.read(data[1], 1, second), [1], "read before the addition");
+
+    // The event is captured: the stream stays outside of the capture.
+    rig.synchronize_stream(first).unwrap();
+    rig.begin_capture(first).unwrap();
+    rig.record_event(event, first).unwrap();
+    left_out(&rig, event, second);
+    rig.add(data[1], 1, 10, second).unwrap();
+    rig.synchronize_stream(second).unwrap();
+    // The event is over, and the stream is captured: its capture goes on.
+    let over = rig.event();
+    rig.record_event(over, second).unwrap();
+    rig.synchronize_event(over).unwrap();
+    left_out(&rig, over, first);
+    let graph = rig.end_capture(first).unwrap();
+    assert_eq!(rig.read(data[1], 1, second), [11], "not recorded but run");
+    rig.destroy_graph(graph).unwrap();
 }

@@ -119,6 +119,8 @@ impl Rig {
         fn elapsed_ms(start: RawEvent, end: RawEvent) -> f32;
         fn alloc(bytes: usize, stream: RawStream) -> DeviceAddress;
         fn free(address: DeviceAddress, stream: RawStream) -> ();
+        fn note_free(address: DeviceAddress, stream: RawStream) -> ();
+        fn note_alloc(address: DeviceAddress, stream: RawStream) -> ();
         fn copy(to: DeviceAddress, from: DeviceAddress, bytes: usize, stream: RawStream) -> ();
         fn copy_rows(
             to: (DeviceAddress, Pitch),

@@ -220,6 +220,8 @@ fn errors_name_the_call_the_code_and_its_meaning() {
         for (call, ours, attempt) in attempts() {
             Device::simulated(config(0), |gpu| {
                 let compute = gpu.stream::<Compute<_>>().unwrap();
+                // Each allocation is a call.
+                gpu.set_memory_caching(false);
                 gpu.simulator().unwrap().fail_next(call, *code);
                 let error = attempt(&gpu, &compute).unwrap_err();
                 assert_eq!(gpu.simulator().unwrap().pending_faults(), 0);
@@ -263,7 +265,11 @@ fn the_device_goes_on_after_a_plain_error() {
     for (seed, code) in (0..).zip(PLAIN) {
         for (call, _, attempt) in attempts() {
             Device::simulated(config(seed), |gpu| {
+                // Each allocation is a call.
+                gpu.set_memory_caching(false);
                 let compute = gpu.stream::<Compute<_>>().unwrap();
+                // Each attempt makes the call that fails.
+                gpu.keep_redundant_edges(true);
                 round_trip(&gpu, 1).unwrap();
                 gpu.simulator().unwrap().fail_next(call, *code);
                 attempt(&gpu, &compute).unwrap_err();

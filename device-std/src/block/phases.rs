@@ -216,6 +216,9 @@ impl<'k, D: Dimensions> Block<'k, D> {
     }
 
     /// Runs `f` in every thread of the block, then waits for all of them (`__syncthreads`).
+    ///
+    /// `f` returns nothing. A phase in which each thread computes a value is
+    /// [`map_shared`](Self::map_shared), or [`map`](Self::map) if it reads no shared memory.
     #[inline(always)]
     pub fn threads<F: Fn(&Thread<'k, D>) + PhaseSafe>(&mut self, f: F) {
         self.run(|thread| f(thread));

@@ -1,3 +1,5 @@
+mod strided;
+
 use core::marker::PhantomData;
 
 use super::opening;
@@ -5,16 +7,27 @@ use super::phase_safe::PhaseSafe;
 use super::phases::Block;
 use super::thread::{Dimensions, Thread, WARP};
 use crate::atomic::{AtomicElement, InBlock, operations};
+use crate::chunk;
 use crate::element::Element;
+use crate::host_thread::HostThread;
 use crate::rt::MAX_SHARED_BYTES;
 
 /// `N` elements of a block's shared memory, not yet written.
 ///
-/// On the host, no argument stands for it. How much a kernel's arguments in shared memory have
-/// together depends on the GPU: 99 KiB for compute capability 8.6, 8.9 and 12.0, 163 KiB for 8.0,
-/// and 227 KiB for 9.0 and 10.0. More than 227 KiB do not compile. The load of a kernel compares
-/// the sum with the device, and its error names the limit. Blocks with much shared memory are few
-/// at a time: `Device::max_active_blocks` says how many.
+/// On the host, no argument stands for it.
+///
+/// A GPU limits the sum of a kernel's `BlockUninit`s:
+///
+/// | compute capability | bytes of a block |
+/// |---|--:|
+/// | 8.6, 8.9, 12.0 | 101,376 (99 KiB) |
+/// | 8.0, 8.7 | 166,912 (163 KiB) |
+/// | 9.0, 10.0 | 232,448 (227 KiB) |
+///
+/// A sum above 227 KiB does not compile. The build of a kernel warns if the GPUs of its
+/// architecture have less. If the device has less, the first launch returns an error that names the
+/// limit; `SimConfig::compute_capability` shows this error without such a GPU. A multiprocessor
+/// holds few blocks with much shared memory at a time: `Device::max_active_blocks` says how many.
 ///
 /// ```
 /// # use device_std::prelude::*;
@@ -42,8 +55,8 @@ use crate::rt::MAX_SHARED_BYTES;
 /// # Invariants
 /// They hold for this type, and for each type below that is made from it.
 ///
-/// - SHARED-MEMORY-1. `ptr` is valid and aligned for `N` elements (or `len`). During the block's
-///   run, only this value opens them.
+/// - SHARED-MEMORY-1. `ptr` is valid for `N` elements (or `len`), and a multiple of 16 bytes plus
+///   whole elements. During the block's run, only this value opens them.
 /// - SHARED-MEMORY-2. Threads open the elements only in a phase that ends in a barrier: each access
 ///   takes a [`Thread`].
 /// - SHARED-MEMORY-3. Block-level code marks each opening before threads can use it (`opening.rs`).
@@ -113,6 +126,7 @@ pub struct BlockShared<'k, T, const N: usize> {
 pub struct EachMut<'a, T> {
     ptr: *mut T,
     len: usize,
+    host_thread: HostThread,
     _memory: PhantomData<&'a mut [T]>,
 }
 
@@ -177,7 +191,8 @@ pub struct SharedAtomic<'a, T> {
     _memory: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: through `&EachMut`, a thread reaches only the element at its own index.
+// SAFETY: through `&EachMut`, a thread reaches only the element at its own index. On the host,
+// another thread than the launch's reaches none (`HostThread`).
 unsafe impl<T: Element> Sync for EachMut<'_, T> {}
 // SAFETY: nothing is written through `&View`.
 unsafe impl<T: Element> Sync for View<'_, T> {}
@@ -201,6 +216,18 @@ unsafe impl<T: AtomicElement> PhaseSafe for SharedAtomic<'_, T> {}
 unsafe fn element<T>(ptr: *mut T, at: usize) -> *mut T {
     // SAFETY: the caller says that `at` lies inside the allocation.
     unsafe { ptr.add(at) }
+}
+
+/// Writes one element, by one store for each 16 bytes.
+///
+/// # Safety
+/// `slot` is an element of shared memory, and this thread alone uses it before the next barrier.
+#[inline(always)]
+unsafe fn store<T: Element>(slot: *mut T, value: T) {
+    // SAFETY: SHARED-MEMORY-1: the memory begins at a multiple of 16, and elements follow each
+    // other; the widest piece, 16 bytes at most, divides the size of an element. The caller says
+    // that only this thread uses it.
+    unsafe { chunk::write_aligned(slot, [value]) };
 }
 
 impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
@@ -336,15 +363,18 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
         let (ptr, stride) = (self.ptr, block.size());
         opening::write(ptr, N);
         block.run(|thread| {
-            let mut at = thread.index();
-            while at < N {
+            // The number of rounds is the same in all threads, so that LLVM can write them out.
+            for round in 0..N.div_ceil(stride) {
+                let at = round * stride + thread.index();
+                if !N.is_multiple_of(stride) && at >= N {
+                    break;
+                }
                 let value = f(thread, at);
-                // SAFETY: at < N.
+                // SAFETY: at < N: if the block's size divides N, because the index lies below it.
                 let slot = unsafe { element(ptr, at) };
                 // SAFETY: SHARED-MEMORY-1: thread indices are distinct and below `stride`, so no
                 // other thread writes this element. `&mut self` excludes readers until the barrier.
-                unsafe { slot.write(value) };
-                at += stride;
+                unsafe { store(slot, value) };
             }
         });
         block.barrier();
@@ -357,6 +387,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
         EachMut {
             ptr: self.ptr,
             len: N,
+            host_thread: HostThread::current(),
             _memory: PhantomData,
         }
     }
@@ -448,6 +479,7 @@ impl<T: Element, const N: usize> BlockShared<'_, T, N> {
             EachMut {
                 ptr: self.ptr,
                 len: mid,
+                host_thread: HostThread::current(),
                 _memory: PhantomData,
             },
             View {
@@ -489,6 +521,7 @@ impl<T: Element> EachMut<'_, T> {
     /// Reads the element at the thread's index; `None` beyond the end.
     #[inline(always)]
     pub fn get<D: Dimensions>(&self, thread: &Thread<'_, D>) -> Option<T> {
+        self.host_thread.check();
         if thread.index() >= self.len {
             return None;
         }
@@ -502,6 +535,7 @@ impl<T: Element> EachMut<'_, T> {
     /// Writes the element at the thread's index. Beyond the end, it does nothing.
     #[inline(always)]
     pub fn set<D: Dimensions>(&self, thread: &Thread<'_, D>, value: T) {
+        self.host_thread.check();
         if thread.index() >= self.len {
             return;
         }

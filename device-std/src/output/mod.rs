@@ -3,7 +3,9 @@
 mod per_block;
 mod per_thread;
 mod per_thread_chunk;
+mod per_thread_tile;
 
 pub use per_block::PerBlock;
 pub use per_thread::{PerThread, PerThreadColumn};
 pub use per_thread_chunk::PerThreadChunk;
+pub use per_thread_tile::{PerThreadTile, TilePlace};

@@ -1,6 +1,7 @@
 use core::marker::PhantomData;
 
 use crate::element::Element;
+use crate::host_thread::HostThread;
 use crate::index::{Index, PlaneIndex};
 
 /// An output in which each thread reaches only its own element, at the row-major position of its
@@ -25,8 +26,9 @@ use crate::index::{Index, PlaneIndex};
 /// # Invariants
 /// - PER-THREAD-1. `ptr` is valid for reads and writes of `len` elements, and only this launch uses
 ///   them.
-/// - PER-THREAD-2. Distinct threads have distinct positions (INDEX-1, INDEX-2), so no two threads
-///   reach one element.
+/// - PER-THREAD-2. Distinct threads of a launch have distinct positions (INDEX-1, INDEX-2), so no
+///   two of them reach one element. An index of another launch opens an element on the same thread
+///   of the host only (`HostThread`), and there only after this access.
 ///
 /// ```standalone_crate
 /// use device_std::prelude::*;
@@ -64,10 +66,12 @@ use crate::index::{Index, PlaneIndex};
 pub struct PerThread<'a, T> {
     ptr: *mut T,
     len: usize,
+    host_thread: HostThread,
     _buffer: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: PER-THREAD-2: through `&PerThread`, a thread reaches only its own element.
+// SAFETY: PER-THREAD-2: through `&PerThread`, a thread reaches only its own element. On the host,
+// another thread reaches none.
 unsafe impl<T: Element> Sync for PerThread<'_, T> {}
 #[cfg(target_arch = "nvptx64")]
 // SAFETY: PER-THREAD-2: it opens only with an index, which block-level code never has.
@@ -81,6 +85,7 @@ impl<'a, T: Element> PerThread<'a, T> {
         Self {
             ptr,
             len,
+            host_thread: HostThread::current(),
             _buffer: PhantomData,
         }
     }
@@ -114,6 +119,7 @@ impl<'a, T: Element> PerThread<'a, T> {
     /// Reads this thread's element; `None` beyond the end.
     #[inline(always)]
     pub fn get<I: Index>(&self, index: I) -> Option<T> {
+        self.host_thread.check();
         let at = index.position();
         if at >= self.len {
             return None;
@@ -132,6 +138,7 @@ impl<'a, T: Element> PerThread<'a, T> {
     /// If the position lies beyond the end.
     #[inline(always)]
     pub fn set<I: Index>(&self, index: I, value: T) {
+        self.host_thread.check();
         let at = index.position();
         assert!(
             at < self.len,
@@ -188,6 +195,7 @@ impl<'a, T: Element, const ROWS: usize> PerThreadColumn<'a, T, ROWS> {
     #[inline(always)]
     pub fn set<I: PlaneIndex>(&self, index: I, k: usize, value: T) {
         assert!(k < ROWS, "a thread owns `ROWS` rows");
+        self.elements.host_thread.check();
         let (x, y, width) = index.plane();
         // y < 2^32 and ROWS ≤ 2^10, so the row has at most 42 bits. With more than 32 bits the
         // position could wrap, so the row counts as beyond the end.

@@ -2,6 +2,7 @@ use core::marker::PhantomData;
 
 use crate::chunk;
 use crate::element::Element;
+use crate::host_thread::HostThread;
 use crate::index::Index;
 
 /// An output in which each thread owns `N` elements in a row: the thread at position i owns the
@@ -58,6 +59,7 @@ use crate::index::Index;
 pub struct PerThreadChunk<'a, T, const N: usize> {
     ptr: *mut T,
     len: usize,
+    host_thread: HostThread,
     _buffer: PhantomData<&'a mut [T]>,
 }
 
@@ -79,6 +81,7 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
         Self {
             ptr,
             len,
+            host_thread: HostThread::current(),
             _buffer: PhantomData,
         }
     }
@@ -148,6 +151,7 @@ impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
     /// `None` if the thread has no elements.
     #[inline(always)]
     fn of<I: Index>(&self, index: I) -> Option<(*mut T, usize)> {
+        self.host_thread.check();
         let (at, whole, rest) = (index.position(), self.len / N, self.len % N);
         // `N * at` cannot wrap: with `at` up to `whole`, it is at most `len`.
         let count = match at {

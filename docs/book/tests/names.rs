@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 /// Names in the book of functions of the standard library and of PyTorch, of examples, of other
 /// crates, and of any kernel. A name with an underscore at its end is a beginning.
 const OTHERS: &[&str] = &[
+    "batch_cublas",
     "cublas_gemm",
     "drop",
     "f",
     "forget",
     "record_stream",
     "rustacuda_derive",
+    "simple_cublas",
     "take",
     "triple_buffer",
     "wait_stream",

@@ -195,8 +195,9 @@ impl Events for CustDriver {
 
 impl Memory for CustDriver {
     cuda_rt_driver::memory_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
-        alloc, free, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, register_host,
-        unregister_host, alloc_write_combined, free_write_combined, mapped_address,
+        alloc, free, note_free, note_alloc, pool_stats, reset_pool_peaks, set_release_threshold,
+        trim_pool, register_host, unregister_host, alloc_write_combined, free_write_combined,
+        mapped_address,
     }
 
     fn memory_info(&self) -> DriverResult<MemoryInfo> {

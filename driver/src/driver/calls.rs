@@ -105,9 +105,9 @@ macro_rules! group {
                     @forward $name [$d(<$d G:ident: $d Bound:path>)?]
                     |$d this:ident: &$d This:ty| -> &$d Inner:ty $d inner:block
                 ) => {
-                    $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
+                    $(unsafe $([$never])?)? fn $name(&self $(, $arg @ _: $type)*) -> $result {
                         fn __inner $d(<$d G: ?$d crate::__private::core::marker::Sized + $d Bound>)?(
-                            $d this: &$d This,
+                            $d this @ _: &$d This,
                         ) -> &$d Inner {
                             $d inner
                         }
@@ -120,15 +120,15 @@ macro_rules! group {
                     @each $name [$d(<$d G:ident: $d Bound:path>)?]
                     |$d this:ident: &$d This:ty, $d name:ident, $d call:ident(&$d Inner:ty)| $d body:expr
                 ) => {
-                    $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
+                    $(unsafe $([$never])?)? fn $name(&self $(, $arg @ _: $type)*) -> $result {
                         fn __body $d(<$d G: ?$d crate::__private::core::marker::Sized + $d Bound>)?(
-                            $d this: &$d This,
-                            $d name: &'static $d crate::__private::core::primitive::str,
-                            $d call: impl $d crate::__private::core::ops::FnOnce(&$d Inner) -> $result,
+                            $d this @ _: &$d This,
+                            $d name @ _: &'static $d crate::__private::core::primitive::str,
+                            $d call @ _: impl $d crate::__private::core::ops::FnOnce(&$d Inner) -> $result,
                         ) -> $result {
                             $d body
                         }
-                        __body(self, $d crate::__private::core::stringify!($name), |inner| {
+                        __body(self, $d crate::__private::core::stringify!($name), |inner @ _| {
                             // SAFETY: the same contract.
                             $(unsafe $([$never])?)? { $d crate::$Group::$name(inner $(, $arg)*) }
                         })
@@ -139,18 +139,18 @@ macro_rules! group {
                     [$d(#[track_caller $d([$d traced:tt])?])? $name($($d $arg:ident),* $d(,)?) => $d body:expr]
                 ) => {
                     $d(#[track_caller $d([$d traced])?])?
-                    $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
+                    $(unsafe $([$never])?)? fn $name(&self $(, $arg @ _: $type)*) -> $result {
                         $d(#[track_caller $d([$d traced])?])?
                         fn __body $d(<$d G: ?$d crate::__private::core::marker::Sized + $d Bound>)?(
-                            $d this: &$d This,
-                            $($d $arg: $type,)*
-                            $d call: impl $d crate::__private::core::ops::FnOnce(&$d Inner) -> $result,
+                            $d this @ _: &$d This,
+                            $($d $arg @ _: $type,)*
+                            $d call @ _: impl $d crate::__private::core::ops::FnOnce(&$d Inner) -> $result,
                         ) -> $result {
                             // `call` has the arguments too, and a body may use only `call`.
                             $(let _ = $d $arg;)*
                             $d body
                         }
-                        __body(self, $($arg,)* |inner| {
+                        __body(self, $($arg,)* |inner @ _| {
                             // SAFETY: the same contract.
                             $(unsafe $([$never])?)? { $d crate::$Group::$name(inner $(, $arg)*) }
                         })
@@ -161,11 +161,11 @@ macro_rules! group {
                     [$d(#[track_caller $d([$d traced:tt])?])? $name($($d $arg:ident),* $d(,)?) => $d body:expr]
                 ) => {
                     $d(#[track_caller $d([$d traced])?])?
-                    $(unsafe $([$never])?)? fn $name(&self $(, $arg: $type)*) -> $result {
+                    $(unsafe $([$never])?)? fn $name(&self $(, $arg @ _: $type)*) -> $result {
                         $d(#[track_caller $d([$d traced])?])?
                         fn __body $d(<$d G: ?$d crate::__private::core::marker::Sized + $d Bound>)?(
-                            $d this: &$d This,
-                            $($d $arg: $type,)*
+                            $d this @ _: &$d This,
+                            $($d $arg @ _: $type,)*
                         ) -> $result {
                             $d body
                         }

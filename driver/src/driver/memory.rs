@@ -27,6 +27,25 @@ group! {
         /// this place in `stream`, and it is not used again.
         unsafe fn free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()>;
 
+        /// Notes that memory is free from this place in `stream` on, and stays allocated for its
+        /// next owner. Makes no call of CUDA. A simulated device overwrites the memory, and a
+        /// checker treats the call as a write.
+        ///
+        /// # Safety
+        /// As for [`free`](Self::free), except that the memory may be used again after
+        /// [`note_alloc`](Self::note_alloc).
+        unsafe fn note_free(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()>;
+
+        /// Notes that memory, of which [`note_free`](Self::note_free) said that it is free, has an
+        /// owner again from this place in `stream` on. What the memory holds is unspecified. Makes
+        /// no call of CUDA. A simulated device overwrites the memory, and a checker treats the call
+        /// as a write.
+        ///
+        /// # Safety
+        /// The handle is live. The place of [`note_free`](Self::note_free) is ordered before this
+        /// place in `stream`.
+        unsafe fn note_alloc(&self, address: DeviceAddress, stream: RawStream) -> DriverResult<()>;
+
         /// What the pool of [`alloc`](Self::alloc) holds (`cuMemPoolGetAttribute`).
         fn pool_stats(&self) -> DriverResult<MemoryPoolStats>;
 

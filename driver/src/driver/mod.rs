@@ -37,6 +37,10 @@ use crate::Properties;
 /// order. It runs operations of different streams in any order that events allow. Streams are
 /// non-blocking with respect to the default stream, and the default stream is never used.
 ///
+/// Calls of several threads on one stream take effect one after another, as if each call held a
+/// lock of the stream: an earlier effect happens before what its thread and others do behind a
+/// later one. The runtime leaves out records and waits by this order.
+///
 /// **Errors.** An operation that returns an error has enqueued nothing, allocated nothing and freed
 /// nothing. A *sticky* error ([`DriverError::is_sticky`](crate::DriverError::is_sticky)) means that
 /// the context is lost: every later call fails too, and no pending work can be assumed to have

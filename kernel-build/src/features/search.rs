@@ -56,7 +56,8 @@ pub(crate) fn new_file(arguments: &[OsString], krate: &str) -> Result<PathBuf, S
 }
 
 /// The arguments for the search: those of the compilation, with another output. `file` gets the
-/// LLVM module.
+/// LLVM module. It is in the directory of the compilation's outputs; beside a file, rustc ignores
+/// the directory, and would warn the user of that.
 ///
 /// The kernels' own crate is a `cdylib`, of which rustc compiles only what entries need. For the
 /// search, it is a library.
@@ -65,7 +66,7 @@ pub(crate) fn arguments(compilation: &[OsString], file: &Path) -> Vec<OsString> 
     let mut rest = compilation.iter();
     while let Some(argument) = rest.next() {
         let starts = |start: &[u8]| argument.as_encoded_bytes().starts_with(start);
-        if argument == "--crate-type" || argument == "--emit" {
+        if argument == "--crate-type" || argument == "--emit" || argument == "--out-dir" {
             rest.next();
         } else if !starts(b"--crate-type=") && !starts(b"--emit=") && argument != "-Zno-link" {
             arguments.push(argument.clone());
@@ -113,6 +114,8 @@ mod tests {
             "-Zno-link",
             "--crate-type",
             "cdylib",
+            "--out-dir",
+            "/t/deps",
         ];
         let seen: Vec<OsString> = compilation()
             .into_iter()

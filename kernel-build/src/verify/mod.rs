@@ -55,6 +55,7 @@ pub use error::{Place, Reasons, Refusal};
 
 use check::{Checker, check_variables};
 use parameters::Role;
+pub(crate) use parameters::versions;
 use parse::{Function, Module};
 
 /// The result of a proof.
@@ -63,6 +64,40 @@ use parse::{Function, Module};
 pub struct Verified {
     /// Each entry, with its number of barriers and exchanges.
     pub entries: Vec<(String, Proved)>,
+}
+
+/// What `#[kernel]` has written beside an entry about the blocks of its launches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntryBlock {
+    /// The entry's name.
+    pub entry: String,
+    /// Threads of a block; `None` for a kernel of single threads, whose launches choose the size.
+    pub threads: Option<u64>,
+    /// Shared memory of a block, in bytes: the sum of the kernel's `BlockUninit`s.
+    pub shared_bytes: u64,
+}
+
+/// Reads what the entries of a PTX text say of their blocks. An entry that `#[kernel]` did not make
+/// is left out.
+///
+/// ```
+/// let ptx = ".version 7.0\n.target sm_80\n.address_size 64\n\
+///     .visible .global .align 8 .u64 __cuda_rt_layout_k[8] = {1, 1, 32, 4, 0, 512, 16, 4};\n\
+///     .visible .entry k() {\nret;\n}\n";
+/// let blocks = kernel_build::verify::entry_blocks(ptx).unwrap();
+/// assert_eq!((blocks[0].threads, blocks[0].shared_bytes), (Some(128), 512));
+/// ```
+///
+/// # Errors
+/// The first part of the text that cannot be read.
+pub fn entry_blocks(ptx: &str) -> Result<Vec<EntryBlock>, Refusal> {
+    let modules = Module::parse(ptx)?;
+    let entries = modules.iter().flat_map(|module| {
+        let entries = module.functions.iter().filter(|function| function.is_entry);
+        entries.filter_map(|entry| parameters::block(module, entry.name))
+    });
+    Ok(entries.collect())
 }
 
 /// Proves for each entry of a PTX text that threads meet at barriers and exchanges. It proves

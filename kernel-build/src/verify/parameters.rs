@@ -10,6 +10,7 @@
 //! LLVM may still compile the types in another way: for a value of no size, the entry has no
 //! parameter at all.
 
+use super::EntryBlock;
 use super::error::Refusal;
 use super::parse::{Function, Module};
 
@@ -158,6 +159,19 @@ pub(super) fn compare(module: &Module<'_>, entry: &Function<'_>) -> Result<Vec<R
     Ok(passed.iter().map(|passed| passed.role).collect())
 }
 
+/// The version of `device-std` that made each entry, from the upper half of the first number of its
+/// layout table. Entries without a layout table that can be read are left out: [`compare`] refuses
+/// them.
+pub(crate) fn versions(ptx: &str) -> Result<Vec<(String, u64)>, Refusal> {
+    let modules = Module::parse(ptx)?;
+    let tables = modules.iter().flat_map(|module| &module.variables);
+    let versions = tables.filter_map(|table| {
+        let entry = table.name.strip_prefix(LAYOUT_PREFIX)?;
+        Some((entry.to_owned(), table.words()?.first()? >> 32))
+    });
+    Ok(versions.collect())
+}
+
 /// The parameters of a kernel with this layout table: one for each scalar, an address and a length
 /// for each buffer, and the extent of the launch at the end. The first row is about the launch.
 fn by_layout(words: &[u64]) -> Option<Vec<CallSite>> {
@@ -180,6 +194,24 @@ fn by_layout(words: &[u64]) -> Option<Vec<CallSite>> {
     }
     told.push(of(24, 8, Role::Value));
     Some(told)
+}
+
+/// What the layout table of an entry says of its blocks; `None` without a table of a known form.
+pub(super) fn block(module: &Module<'_>, entry: &str) -> Option<EntryBlock> {
+    let layout = module
+        .variables
+        .iter()
+        .find(|v| v.name.strip_prefix(LAYOUT_PREFIX) == Some(entry))?;
+    let words = layout.words()?;
+    by_layout(&words)?;
+    let (rows, _) = words.as_chunks::<ROW>();
+    let ([_, takes_a_block, x, y], rows) = rows.split_first()?;
+    let shared = rows.iter().filter(|[.., used]| *used == SHARED);
+    Some(EntryBlock {
+        entry: entry.to_owned(),
+        threads: (*takes_a_block == 1).then(|| x.saturating_mul(*y)),
+        shared_bytes: shared.fold(0, |sum, [_, size, ..]| sum.saturating_add(*size)),
+    })
 }
 
 /// A layout table for a test: its declaration, for an entry with these words in its table of

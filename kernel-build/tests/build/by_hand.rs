@@ -185,6 +185,17 @@ fn a_call_by_hand_cannot_say_what_is_false() {
                 + "fn fill(_: Index1) -> u32 { 1 }",
             "error[E0308]",
         ),
+        // The function gets the memory for what it returns: as a reference, and its length.
+        (
+            entry("fill(out), parameters = [returned(out, n: Each Word);], index = i: Index1")
+                + "fn fill(_: &mut [u32; 0]) -> u32 { 1 }",
+            "error[E0308]",
+        ),
+        (
+            entry("fill(n), parameters = [returned(out, n: Each Word);], index = i: Index1")
+                + "fn fill(n: usize) -> u32 { n as u32 }",
+            "error[E0308]",
+        ),
         // The memory of the launch for longer.
         (
             entry(&format!("keep(i, out), {one}, index = i: Index1"))

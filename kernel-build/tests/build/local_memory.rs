@@ -40,7 +40,12 @@ fn an_array_with_indices_of_run_time_is_refused_unless_asked_for() {
         other => panic!("{other:?}"),
     }
     let other = compile_with(&Kernels::new(package.path()).local_memory("other")).unwrap();
-    assert!(matches!(other, Err(BuildError::LocalMemory { .. })));
+    match other {
+        Err(BuildError::NoSuchKernel { name, kernels }) => {
+            assert_eq!((&*name, &*kernels), ("other", &["rotated".to_owned()][..]));
+        }
+        other => panic!("{other:?}"),
+    }
     let asked = compile_with(&Kernels::new(package.path()).local_memory("rotated")).unwrap();
     assert!(asked.unwrap().ptx.contains("__local_depot"));
 }

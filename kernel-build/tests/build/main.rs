@@ -10,6 +10,7 @@ mod modules;
 mod openings;
 mod proof;
 mod script;
+mod shared_memory;
 mod sources;
 mod statics;
 mod symbols;

@@ -14,20 +14,27 @@ const PACKAGE: &str = "CUDA_RT_TEST_SCRIPT_OF";
 const UNKNOWN_NAME: &str = "#[kernel]
     fn doubled(i: Index1, input: &[f32]) -> f32 { input[i.get()] * two }";
 
-/// The errors of rustc alone: no progress of cargo, and no warning of the device library.
+/// rustc finds this error later than an unknown name.
+const OTHER_TYPE: &str = "#[kernel]
+    fn doubled(i: Index1, input: &[f32]) -> f32 { input[i.get()] * 2u8 }";
+
+/// The errors of rustc alone: no progress of cargo, no warning of the device library, and none
+/// about the arguments that the build chose.
 #[test]
 fn an_error_of_the_compiler_is_shown_without_other_text() {
-    let package = package("unknown-name", UNKNOWN_NAME);
-    let Some(result) = compile(package.path()) else {
-        return;
-    };
-    let error = result.unwrap_err();
-    let BuildError::Compile { diagnostics } = &error else {
-        panic!("{error}")
-    };
-    assert!(diagnostics.starts_with("error[E0425]"), "{diagnostics}");
-    for other in ["Compiling ", "Finished ", "warning"] {
-        assert!(!diagnostics.contains(other), "{other}: {diagnostics}");
+    for (source, code) in [(UNKNOWN_NAME, "error[E0425]"), (OTHER_TYPE, "error[E0277]")] {
+        let package = package("one-error", source);
+        let Some(result) = compile(package.path()) else {
+            return;
+        };
+        let error = result.unwrap_err();
+        let BuildError::Compile { diagnostics } = &error else {
+            panic!("{error}")
+        };
+        assert!(diagnostics.starts_with(code), "{diagnostics}");
+        for other in ["Compiling ", "Finished ", "warning"] {
+            assert!(!diagnostics.contains(other), "{other}: {diagnostics}");
+        }
     }
 }
 

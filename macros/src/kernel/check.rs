@@ -107,7 +107,7 @@ fn parameters(kernel: &Kernel) -> Result<()> {
                 if *kind == Output::PerBlock && !is_block {
                     refuse(&parameter.ty, message::NEEDS_BLOCK)?;
                 }
-                if *kind == Output::PerThreadColumn && dimensions != 2 {
+                if matches!(kind, Output::PerThreadColumn | Output::PerThreadTile) && dimensions != 2 {
                     refuse(&parameter.ty, message::NEEDS_PLANE)?;
                 }
             }

@@ -221,9 +221,28 @@ fn at_type(written: &syn::Type) -> Span {
     written.span().resolved_at(Span::mixed_site())
 }
 
-/// The size of these arguments in shared memory together, in bytes.
-pub(super) fn shared_bytes(shared: &[Ident]) -> TokenStream {
-    mixed!(0 #(+ <#shared<'_> as ::device_std::rt::SharedArgument>::BYTES)*)
+/// Checks that a block can have all arguments in shared memory together. An error points at the
+/// last one, and says the size of each.
+pub(super) fn shared_sum(kernel: &Kernel) -> TokenStream {
+    let shared = kernel.parameters.iter().enumerate();
+    let shared: Vec<_> = shared
+        .filter(|(_, parameter)| matches!(parameter.role, Role::Shared))
+        .collect();
+    let Some((_, last)) = shared.last() else {
+        return TokenStream::new();
+    };
+    let each = shared.iter().map(|(at, parameter)| {
+        let (name, ty) = (parameter.name.unraw().to_string(), alias(*at, parameter));
+        mixed!((#name, <#ty<'_> as ::device_std::rt::SharedArgument>::BYTES))
+    });
+    // A `const` here would be evaluated though an earlier check has failed.
+    let ty = mixed!(::device_std::rt::SharedSum);
+    let fits = mixed!(#ty::fits(&sum), "{}", #ty::text(&sum));
+    let check = quote_spanned!(at_type(&last.ty)=> ::device_std::__private::core::assert!(#fits););
+    mixed! {
+        let sum @ _ = #ty::of(&[#(#each),*]);
+        #check
+    }
 }
 
 pub(super) fn dimensions_type(dimensions: usize) -> Ident {

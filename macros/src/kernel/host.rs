@@ -10,9 +10,7 @@ use proc_macro2::{Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
 use syn::ext::IdentExt;
 
-use super::device::{
-    alias, aliases, body, dimensions_type, element_alias, returned_alias, shared_bytes, way,
-};
+use super::device::{alias, aliases, body, dimensions_type, element_alias, returned_alias, shared_sum, way};
 use super::hygiene::local;
 use super::instances::{self, GenericLaunch};
 use super::parse::{Kernel, Output, Role};
@@ -36,6 +34,7 @@ pub(crate) fn expand(kernel: &Kernel, package: &str) -> TokenStream {
     let Launch {
         generics,
         declared: output,
+        named: named_output,
         result,
         output: output_name,
         ..
@@ -48,9 +47,17 @@ pub(crate) fn expand(kernel: &Kernel, package: &str) -> TokenStream {
         ..
     } = &parts;
     let parameters = mixed!(#stream_tag: ::cuda_rt::StreamTag, #(#places,)* #generics);
-    let declared = mixed! {
+    // Bound by `@`: a name alone would be a pattern of the user's constant of this name (H42). The
+    // user's own names stand as the user's function has them.
+    let named = mixed! {
         stream: &::cuda_rt::Stream<#stream_tag>,
         grid: ::cuda_rt::#grid,
+        #(#declared,)*
+        #named_output
+    };
+    let declared = mixed! {
+        stream @ _: &::cuda_rt::Stream<#stream_tag>,
+        grid @ _: ::cuda_rt::#grid,
         #(#declared,)*
         #output
     };
@@ -88,6 +95,7 @@ pub(crate) fn expand(kernel: &Kernel, package: &str) -> TokenStream {
         kernel,
         parameters: &parameters,
         declared: &declared,
+        named: &named,
         passed: &passed,
         result,
     };
@@ -144,7 +152,6 @@ fn launch_body(
         outputs,
         shared,
         values,
-        shared_types,
         bound,
         given,
         position,
@@ -153,7 +160,7 @@ fn launch_body(
     let Launch { call, returned, .. } = launch;
     let aliases = aliases(kernel);
     let bound = nested(bound);
-    let bytes = shared_bytes(shared_types);
+    let shared_sum = shared_sum(kernel);
     let block = kernel.block.map(|block| {
         let [x, y] = block.threads;
         mixed!(#x, #y)
@@ -165,10 +172,7 @@ fn launch_body(
 
         const _: () = {
             __CUDA_RT_CHECKED;
-            ::device_std::__private::core::assert!(
-                #bytes <= ::device_std::rt::MAX_SHARED_BYTES,
-                "a block has 227 KiB of shared memory at most"
-            );
+            #shared_sum
         };
         ::cuda_rt::__kernel! {
             __CudaRtKernel, #text, #symbol, crate::__CUDA_RT_MODULE, #position,
@@ -184,7 +188,7 @@ fn launch_body(
         impl ::cuda_rt::kernel::Simulate for __CudaRtKernel {
             #[inline(always)]
             fn call<'__launch>(
-                position: ::cuda_rt::kernel::PositionOf<'__launch, Self>,
+                position @ _: ::cuda_rt::kernel::PositionOf<'__launch, Self>,
                 #bound: ::cuda_rt::kernel::ArgumentsOf<'__launch, Self>,
             ) -> ::cuda_rt::kernel::ReturnOf<Self> {
                 #function(#(#given),*)
@@ -238,6 +242,8 @@ impl Handle {
 struct Launch {
     generics: TokenStream,
     declared: TokenStream,
+    /// The same parameter where there is no body, and so no pattern.
+    named: TokenStream,
     result: TokenStream,
     call: TokenStream,
     returned: TokenStream,
@@ -251,6 +257,7 @@ impl Launch {
             return Self {
                 generics: mixed!(),
                 declared: mixed!(),
+                named: mixed!(),
                 result: mixed!(::cuda_rt::Result<()>),
                 call: mixed!(::cuda_rt::kernel::launch::<__CudaRtKernel, #stream_tag>(stream, &grid, #passed)),
                 returned: mixed!(),
@@ -263,7 +270,8 @@ impl Launch {
         let bound = mixed!(::cuda_rt::kernel::KernelOutput<#stream_tag, #element>);
         Self {
             generics: mixed!(#output: #bound),
-            declared: mixed!(output: #output),
+            declared: mixed!(output @ _: #output),
+            named: mixed!(output: #output),
             result: mixed!(::cuda_rt::Result<<#output as #bound>::Written, <#output as #bound>::Error>),
             call: mixed! {
                 ::cuda_rt::kernel::launch_into::<__CudaRtKernel, #stream_tag, #output>(
@@ -291,7 +299,6 @@ struct Parts {
     outputs: Vec<TokenStream>,
     shared: Vec<TokenStream>,
     values: Vec<TokenStream>,
-    shared_types: Vec<Ident>,
     /// The arguments that the simulation gets for one thread or block, and the arguments that it
     /// passes on.
     bound: Vec<TokenStream>,
@@ -323,7 +330,6 @@ impl Parts {
             outputs: Vec::new(),
             shared: Vec::new(),
             values: Vec::new(),
-            shared_types: Vec::new(),
             bound: Vec::new(),
             given: Vec::new(),
             grid: format_ident!("Grid1"),
@@ -370,7 +376,6 @@ impl Parts {
                 Role::Shared => {
                     parts.parameters.push(mixed!(SharedArg #number;));
                     parts.shared.push(mixed!(#number: #ty;));
-                    parts.shared_types.push(ty);
                 }
                 Role::Index(dimensions) => {
                     parts.grid = format_ident!("Grid{dimensions}");
@@ -393,7 +398,7 @@ impl Parts {
             if matches!(parameter.role, Role::Index(_) | Role::Block(_)) {
                 parts.given.push(Ident::new("position", Span::mixed_site()));
             } else {
-                parts.bound.push(mixed!(#value));
+                parts.bound.push(mixed!(#value @ _));
                 parts.given.push(value);
             }
         }

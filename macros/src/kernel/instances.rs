@@ -109,7 +109,7 @@ impl Instance {
         mixed! {
             #[inline(always)]
             #[allow(clippy::too_many_arguments, clippy::type_complexity)]
-            fn #called<#brand>(#(#values: #types),*) #returned {
+            fn #called<#brand>(#(#values @ _: #types),*) #returned {
                 #name::<#(#arguments),*>(#(#values),*)
             }
         }
@@ -129,6 +129,8 @@ pub(super) struct GenericLaunch<'a> {
     /// The launch's own generic parameters, behind the user's.
     pub(super) parameters: &'a TokenStream,
     pub(super) declared: &'a TokenStream,
+    /// The same parameters where there is no body, and so no pattern.
+    pub(super) named: &'a TokenStream,
     pub(super) passed: &'a TokenStream,
     pub(super) result: &'a TokenStream,
 }
@@ -143,7 +145,7 @@ impl GenericLaunch<'_> {
         let Self {
             kernel,
             parameters,
-            declared,
+            named,
             result,
             ..
         } = self;
@@ -157,7 +159,7 @@ impl GenericLaunch<'_> {
             #visibility trait #name #generics #clause {
                 #[allow(clippy::too_many_arguments, clippy::type_complexity, missing_docs)]
                 #[track_caller]
-                fn launch<#parameters>(#declared) -> #result;
+                fn launch<#parameters>(#named) -> #result;
             }
         }
     }
@@ -199,6 +201,7 @@ impl GenericLaunch<'_> {
             declared,
             passed,
             result,
+            ..
         } = self;
         let (trait_name, visibility) = (self.trait_name(), &kernel.function.vis);
         let generics = &kernel.function.sig.generics;

@@ -108,6 +108,7 @@ pub(crate) enum Output {
     PerThread,
     PerThreadChunk,
     PerThreadColumn,
+    PerThreadTile,
     PerBlock,
     Atomic,
 }
@@ -287,6 +288,7 @@ fn parse_segment(segment: &mut PathSegment) -> Result<Role> {
         "PerThread" => output(segment, Output::PerThread)?,
         "PerThreadChunk" => output(segment, Output::PerThreadChunk)?,
         "PerThreadColumn" => output(segment, Output::PerThreadColumn)?,
+        "PerThreadTile" => output(segment, Output::PerThreadTile)?,
         "PerBlock" => output(segment, Output::PerBlock)?,
         "Atomic" => output(segment, Output::Atomic)?,
         "BlockUninit" => Role::Shared,

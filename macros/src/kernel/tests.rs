@@ -250,6 +250,13 @@ fn positions_and_outputs_must_fit_together() {
         ),
         message::NEEDS_PLANE,
     );
+    refused(
+        none(),
+        quote!(
+            fn k(i: Index3, o: PerThreadTile<f32, 4, 4>) {}
+        ),
+        message::NEEDS_PLANE,
+    );
 }
 
 #[test]
@@ -299,9 +306,20 @@ fn a_handle_does_not_change_the_entrys_name() {
 }
 
 fn name(package: &str, arguments: TokenStream, item: TokenStream) -> String {
+    names(package, arguments, item).swap_remove(0)
+}
+
+/// The names of a kernel's entries: one, or one for each instance.
+fn names(package: &str, arguments: TokenStream, item: TokenStream) -> Vec<String> {
     let kernel = parse::parse(arguments, item).unwrap();
     check::check(&kernel).unwrap();
-    symbol::symbol(package, &kernel, kernel.instances.first())
+    if kernel.instances.is_empty() {
+        return vec![symbol::symbol(package, &kernel, None)];
+    }
+    let instances = kernel.instances.iter();
+    instances
+        .map(|instance| symbol::symbol(package, &kernel, Some(instance)))
+        .collect()
 }
 
 #[test]
@@ -516,7 +534,7 @@ fn the_committed_ptx_has_the_entries_that_the_host_asks_for() {
                 .require_list()
                 .map(|list| list.tokens.clone())
                 .unwrap_or_default();
-            expected.push(name("cuda-handoff-kernels", arguments, quote!(#function)));
+            expected.extend(names("cuda-handoff-kernels", arguments, quote!(#function)));
         }
     }
     let mut entries: Vec<&str> = ptx

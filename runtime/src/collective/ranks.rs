@@ -121,9 +121,8 @@ impl<S: StreamTag> RankStream for Stream<S> {
             label,
             bytes: bytes as u64,
         };
-        self.core()
-            .observed()
-            .operation(self.at(), type_name::<S>(), operation, work)
+        let (at, observed) = (self.at(), self.core().observed());
+        at.enqueue(|_| observed.operation(at, type_name::<S>(), operation, work))
     }
 
     fn end(&self) -> DriverResult<EventLease> {
@@ -140,7 +139,7 @@ impl<'a, S: StreamTag> Stream<S> {
     fn part<T>(&'a self, send: &DeviceBuffer<T, S>, receive: &DeviceBuffer<T, S>) -> RankPart<'a> {
         RankPart {
             part: Part {
-                stream: self.at().raw,
+                stream: self.at().handle(), // the work is counted in `around`
                 send: send.address(),
                 receive: receive.address(),
             },

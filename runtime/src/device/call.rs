@@ -17,6 +17,7 @@ use std::panic::Location;
 
 use crate::device::core::DeviceCore;
 use crate::error::{During, Result};
+use crate::memory::DeviceBlock;
 use crate::order::observer::Operation;
 use crate::order::stream_ref::StreamRef;
 use cuda_rt_driver::{CalledAt, Driver, DriverResult, Kind, RawStream};
@@ -54,6 +55,13 @@ impl<'a> Call<'a> {
         self.name
     }
 
+    /// Allocates `bytes` bytes (more than 0) for the stream, if every earlier ordering was made.
+    #[inline]
+    pub(crate) fn alloc(&self, bytes: usize) -> Result<DeviceBlock> {
+        self.core.check().during(self.name)?;
+        self.core.memory().alloc(bytes, self.at).during(self.name)
+    }
+
     /// The driver, if every earlier ordering was made.
     #[inline]
     pub(crate) fn driver(&self) -> Result<&'a dyn Driver> {
@@ -64,7 +72,8 @@ impl<'a> Call<'a> {
     /// of the GPU, so no recording is told.
     #[inline]
     pub(crate) fn make<T>(&self, work: impl FnOnce(&dyn Driver, RawStream) -> DriverResult<T>) -> Result<T> {
-        work(self.driver()?, self.at.raw).during(self.name)
+        let driver = self.driver()?;
+        self.at.enqueue(|at| work(driver, at)).during(self.name)
     }
 
     /// Does `work`, which enqueues one operation on the stream, if every earlier ordering was made,
@@ -99,6 +108,6 @@ impl<'a> Call<'a> {
         let at = self.at;
         let observed = self.core.observed();
         // The closure owns what it needs: without an observer it then stays in registers.
-        Ok(observed.operation(at, self.tag, operation, move || work(driver, at.raw)))
+        Ok(observed.operation(at, self.tag, operation, move || at.enqueue(|at| work(driver, at))))
     }
 }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::device::run_time_streams::{RunTimeStreams, StreamState};
-use crate::error::Unordered;
-use crate::memory::{ManagedPool, PinnedPool, WriteCombinedPool};
+use crate::error::{During, Error, Unordered};
+use crate::memory::{DevicePool, ManagedPool, PinnedPool, WriteCombinedPool};
+use crate::order::clocks::Clocks;
 use crate::order::completion::Completion;
 use crate::order::event_pool::EventPool;
 use crate::order::host_task::HostTask;
@@ -14,7 +15,7 @@ use crate::order::observer::Observed;
 use crate::order::stream_ref::{StreamId, StreamRef};
 use crate::tag::Priority;
 use cuda_rt_driver::process::Process;
-use cuda_rt_driver::{Driver, DriverError, DriverResult};
+use cuda_rt_driver::{Backend, Driver, DriverError, DriverResult};
 use cuda_rt_driver::{DriverWithTools, Tools, Trace, Traced};
 
 /// One device instance: its driver, streams, events and pinned memory. Buffers, handoffs and
@@ -44,6 +45,7 @@ pub(crate) struct DeviceCore {
     observed: Arc<Observed>,
     /// The threads that wait for events on behalf of tasks.
     completion: Arc<Completion>,
+    memory: DevicePool,
     pinned: PinnedPool,
     managed: ManagedPool,
     write_combined: WriteCombinedPool,
@@ -57,21 +59,22 @@ pub(crate) struct DeviceCore {
 }
 
 impl DeviceCore {
-    pub(crate) fn new(over: Arc<dyn DriverWithTools>) -> DriverResult<Arc<Self>> {
+    pub(crate) fn new(over: Arc<dyn DriverWithTools>, clocks: Clocks) -> DriverResult<Arc<Self>> {
         let tools: Arc<dyn Tools> = Arc::<dyn DriverWithTools>::clone(&over);
         let completion = Completion::of(over.properties().backend);
         let driver: Arc<dyn Driver> = over;
         let device = Arc::downgrade(&driver);
-        Self::over(driver, device, tools, completion, false)
+        Self::over(driver, device, tools, completion, Some(clocks))
     }
 
     /// A core for a capture, over the capture's driver. The capture begins on the core's stream for
     /// frees, and the core's streams take part in it. Memory dropped inside the capture is freed on
-    /// this stream, so no outside stream joins the capture.
+    /// this stream, so no outside stream joins the capture. Its streams have no clocks: what they
+    /// record and wait for are edges of a graph, which order nothing now.
     pub(crate) fn for_capture(&self, driver: Arc<dyn Driver>) -> DriverResult<Arc<Self>> {
         let completion = self.completion.for_capture();
         let (device, tools) = (Weak::clone(&self.device), Arc::clone(&self.tools));
-        Self::over(driver, device, tools, completion, true)
+        Self::over(driver, device, tools, completion, None)
     }
 
     fn over(
@@ -79,22 +82,24 @@ impl DeviceCore {
         device: Weak<dyn Driver>,
         tools: Arc<dyn Tools>,
         completion: Completion,
-        graph: bool,
+        clocks: Option<Clocks>,
     ) -> DriverResult<Arc<Self>> {
         let properties = driver.properties();
         let (least_urgent, _) = properties.priority_range;
-        let stream_for_frees = StreamRef {
-            raw: driver.create_stream(least_urgent)?,
-            id: StreamId::new(),
-        };
+        let stream_for_frees = driver.create_stream(least_urgent)?;
+        let graph = clocks.is_none();
         let observed = Arc::<Observed>::default();
         let completion = Arc::new(completion);
         let events = EventPool::new(
             Arc::clone(&driver),
             Arc::clone(&observed),
             Arc::clone(&completion),
+            clocks,
+            (properties.backend == Backend::Simulated).then(|| Arc::clone(&tools)),
         );
+        let stream_for_frees = events.stream(stream_for_frees);
         Ok(Arc::new(Self {
+            memory: DevicePool::new(Arc::clone(&driver), Arc::clone(&events), stream_for_frees, graph),
             streams: Mutex::default(),
             anonymous: Mutex::default(),
             run_time: Arc::default(),
@@ -144,7 +149,7 @@ impl DeviceCore {
 
     /// Whether a checker follows the driver, and so needs the position of each call.
     #[inline]
-    pub(super) fn is_checked(&self) -> bool {
+    pub(crate) fn is_checked(&self) -> bool {
         self.checked
     }
 
@@ -158,6 +163,14 @@ impl DeviceCore {
                 graph: self.graph,
             }),
         }
+    }
+
+    /// The error of a record that failed, in the call `during`. A device that takes no more work
+    /// has refused the record, and says so.
+    #[cold]
+    pub(crate) fn not_recorded<T>(&self, error: DriverError, during: &'static str) -> Result<T, Error> {
+        self.check().during(during)?;
+        Err(error).during(during)
     }
 
     /// Notes that an ordering could not be made, neither by a wait on the GPU nor on the host.
@@ -177,6 +190,12 @@ impl DeviceCore {
 
     pub(crate) fn completion(&self) -> &Arc<Completion> {
         &self.completion
+    }
+
+    /// The memory of buffers.
+    #[inline]
+    pub(crate) fn memory(&self) -> &DevicePool {
+        &self.memory
     }
 
     pub(crate) fn pinned(&self) -> &PinnedPool {
@@ -239,8 +258,8 @@ impl DeviceCore {
     /// `streams` must belong to this core. Work of an adopted stream gets no index, because the
     /// stream may be destroyed by now.
     pub(crate) fn finish_trace(&self, trace: Box<dyn Trace>, streams: &[StreamRef]) -> Vec<Traced> {
-        let kept = streams.iter().enumerate().filter(|(_, at)| !at.id.is_adopted());
-        let (places, raws): (Vec<_>, Vec<_>) = kept.map(|(place, at)| (place, at.raw)).unzip();
+        let kept = streams.iter().enumerate().filter(|(_, at)| !at.is_adopted());
+        let (places, raws): (Vec<_>, Vec<_>) = kept.map(|(place, at)| (place, at.handle())).unzip();
         // SAFETY: CORE-1: the streams passed here are not adopted, so this core keeps them live.
         let mut found = unsafe { trace.finish(&raws) };
         for traced in &mut found {
@@ -256,10 +275,10 @@ impl DeviceCore {
             let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
             streams.values().copied().collect()
         };
-        streams.sort_unstable_by_key(|other| other.id);
+        streams.sort_unstable_by_key(|other| other.id());
         streams
             .into_iter()
-            .filter(|other| other.id != at.id)
+            .filter(|other| other.id() != at.id())
             .try_for_each(|other| self.events.record(other, false)?.wait_on(at))
     }
 
@@ -277,11 +296,17 @@ impl DeviceCore {
             streams.extend(anonymous.iter().copied());
         }
         streams.push(self.stream_for_frees);
-        streams.into_iter().try_for_each(|at| {
-            // SAFETY: CORE-1: the stream is live while the core is.
-            let wait = || unsafe { self.driver.synchronize_stream(at.raw) };
-            self.observed.host_waits(at.id, wait)
-        })
+        streams
+            .into_iter()
+            .try_for_each(|at| self.observed.host_waits(at.id(), || self.wait_for_stream(at)))
+    }
+
+    /// Blocks the host until the present work of `at`, a stream of this core, is done
+    /// (`cuStreamSynchronize`).
+    pub(crate) fn wait_for_stream(&self, at: StreamRef) -> DriverResult<()> {
+        // SAFETY: CORE-1: the stream is live while the core is.
+        let wait = |at| unsafe { self.driver.synchronize_stream(at) };
+        at.host_waits(|at| wait(at).map(|()| true)).map(drop)
     }
 
     /// Creates a stream without a tag. The core keeps it until the core is dropped.
@@ -338,10 +363,7 @@ impl DeviceCore {
         let raw = self
             .driver
             .create_stream(priority.within(self.driver.properties().priority_range))?;
-        Ok(StreamRef {
-            raw,
-            id: StreamId::new(),
-        })
+        Ok(self.events.stream(raw))
     }
 }
 
@@ -352,8 +374,8 @@ impl Drop for DeviceCore {
             std::mem::forget(Arc::clone(&self.driver));
             return;
         }
-        // Memory of the host is closed first: its last events may still be pending on these
-        // streams.
+        // Memory is closed first: its last events may still be pending on these streams.
+        self.memory.close();
         self.pinned.close();
         self.managed.close();
         self.write_combined.close();
@@ -361,11 +383,11 @@ impl Drop for DeviceCore {
         self.events.close();
         let named = self.streams.get_mut().unwrap_or_else(PoisonError::into_inner);
         let anonymous = self.anonymous.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let own = named.values().filter(|at| at.id != self.stream_for_frees.id);
+        let own = named.values().filter(|at| at.id() != self.stream_for_frees.id());
         for at in own.chain(anonymous.iter()).chain([&self.stream_for_frees]) {
             // SAFETY: CORE-1: the stream is live, and no value that could name it outlives the
             // core. An error leaks the stream.
-            let _ = unsafe { self.driver.destroy_stream(at.raw) };
+            let _ = at.ask(|at| unsafe { self.driver.destroy_stream(at) });
         }
     }
 }
@@ -404,7 +426,12 @@ mod tests {
             compute.fill(&mut data, 1).unwrap(); // the line that is reported
             // SAFETY: the memory is live and the range in bounds; the simulated device runs racing
             // operations one at a time.
-            unsafe { gpu.core().driver().fill(data.address(), &[0], 64, other.at().raw) }.unwrap();
+            unsafe {
+                gpu.core()
+                    .driver()
+                    .fill(data.address(), &[0], 64, other.at().handle())
+            }
+            .unwrap();
             let mut idle = gpu.pinned::<u32>(16).unwrap();
             let address = NonNull::from(&mut idle[..]).cast();
             let host = compute.adopt(idle).unwrap();
@@ -412,7 +439,7 @@ mod tests {
             unsafe {
                 gpu.core()
                     .driver()
-                    .copy_to_host(address, data.address(), 64, other.at().raw)
+                    .copy_to_host(address, data.address(), 64, other.at().handle())
             }
             .unwrap();
             let host = compute.release(host).unwrap().synchronize().unwrap();

@@ -7,6 +7,7 @@ pub(crate) mod call;
 pub(crate) mod core;
 mod managed_memory;
 mod memory_pools;
+mod redundant_edges;
 pub(crate) mod run_time_streams;
 #[cfg(feature = "simulator")]
 mod simulated;
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::device::core::DeviceCore;
 use crate::error::{During, Error, OpenError, PinnedError, Refused, Result};
 use crate::memory::{Element, PinnedBuffer};
+use crate::order::clocks::Clocks;
 use crate::stream::Stream;
 use crate::tag::{DeviceTag, Gpu, Idle, Live, NamedDevice, NamedStream, Scoped, StreamTag};
 use cuda_rt_driver::Race;
@@ -107,17 +109,19 @@ pub(crate) fn instance(
     if let Some(core) = instances.get(&key) {
         return Ok(Arc::clone(core));
     }
-    let core = prepared(make()?, "Device::open")?;
+    let core = prepared(make()?, "Device::open", Clocks::of_process())?;
     instances.insert(key, Arc::clone(&core));
     Ok(core)
 }
 
-/// A core over `driver`, for the call `during`.
+/// A core over `driver`, for the call `during`. `clocks` are of one table with those of the devices
+/// that it exchanges data with.
 pub(crate) fn prepared(
     driver: Arc<dyn DriverWithTools>,
     during: &'static str,
+    clocks: Clocks,
 ) -> Result<Arc<DeviceCore>, OpenError> {
-    DeviceCore::new(driver).map_err(|source| OpenError::Driver { during, source })
+    DeviceCore::new(driver, clocks).map_err(|source| OpenError::Driver { during, source })
 }
 
 #[cfg(feature = "cuda")]
@@ -241,7 +245,7 @@ impl Device {
         driver: Arc<dyn DriverWithTools>,
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
     ) -> Result<R, OpenError> {
-        let core = prepared(driver, "Device::with_driver")?;
+        let core = prepared(driver, "Device::with_driver", Clocks::of_process())?;
         Ok(body(Device::from_core(core)))
     }
 
@@ -255,7 +259,7 @@ impl Device {
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
     ) -> Result<R, OpenError> {
         let driver = cuda(ordinal).map_err(OpenError::NoGpu)?;
-        let core = prepared(driver, "Device::with_gpu")?;
+        let core = prepared(driver, "Device::with_gpu", Clocks::of_process())?;
         Ok(body(Device::from_core(core)))
     }
 
@@ -393,7 +397,7 @@ impl<D: Live> Device<D> {
             .core()
             .named_stream(TypeId::of::<S::Key>(), S::PRIORITY)
             .during("Device::stream")?;
-        let (stream, name) = (at.raw, S::NAME);
+        let (stream, name) = (at.handle(), S::NAME);
         self.core().tools().hint(Hint::StreamName { stream, name });
         Ok(Stream::from_parts(at, Arc::clone(self.core())))
     }
@@ -430,7 +434,7 @@ impl<D: Live> Device<D> {
             .new_named_stream(TypeId::of::<S::Key>(), S::PRIORITY)
             .during("Device::claim_stream")?;
         let at = claimed.ok_or(Error::StreamInUse { tag: S::NAME })?;
-        let (stream, name) = (at.raw, S::NAME);
+        let (stream, name) = (at.handle(), S::NAME);
         self.core().tools().hint(Hint::StreamName { stream, name });
         Ok(Stream::from_parts(at, Arc::clone(self.core())))
     }

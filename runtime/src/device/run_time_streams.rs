@@ -52,10 +52,10 @@ impl Drop for StreamState {
     fn drop(&mut self) {
         let mut entries = self.streams.entries();
         // Another thread may have entered the stream again, once this state had no holder left.
-        if let Some(state) = entries.held.get(&self.at.id)
+        if let Some(state) = entries.held.get(&self.at.id())
             && state.strong_count() == 0
         {
-            entries.held.remove(&self.at.id);
+            entries.held.remove(&self.at.id());
         }
         if let Some(priority) = self.created {
             entries.returned.push_back((priority, self.at));
@@ -94,7 +94,7 @@ impl RunTimeStreams {
     /// Enters a stream that was created at run time.
     pub(super) fn enter(self: &Arc<Self>, at: StreamRef, name: &str, priority: Priority) -> Arc<StreamState> {
         let state = self.state(at, name, Some(priority));
-        self.entries().held.insert(at.id, Arc::downgrade(&state));
+        self.entries().held.insert(at.id(), Arc::downgrade(&state));
         state
     }
 
@@ -105,16 +105,16 @@ impl RunTimeStreams {
         at: StreamRef,
         name: impl FnOnce() -> &'static str,
     ) -> Arc<StreamState> {
-        if let Some(state) = self.find(at.id) {
+        if let Some(state) = self.find(at.id()) {
             return state;
         }
         // Declared before the lock, so dropped after it: the drop of a state takes the lock.
         let new = self.state(at, name(), None);
         let mut entries = self.entries();
-        if let Some(state) = entries.held.get(&at.id).and_then(Weak::upgrade) {
+        if let Some(state) = entries.held.get(&at.id()).and_then(Weak::upgrade) {
             return state;
         }
-        entries.held.insert(at.id, Arc::downgrade(&new));
+        entries.held.insert(at.id(), Arc::downgrade(&new));
         drop(entries);
         new
     }

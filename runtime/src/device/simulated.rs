@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use super::{AnyDevice, Device, InstanceKey, cuda, instance, is_absent, prepared};
 use crate::device::core::DeviceCore;
 use crate::error::OpenError;
+use crate::order::clocks::Clocks;
 use crate::tag::{Gpu, Scoped};
 use cuda_rt_simulator::{SimConfig, SimDriver, Simulator};
 
@@ -142,7 +143,7 @@ impl Device {
         config: SimConfig,
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
     ) -> Result<R, OpenError> {
-        let core = prepared(SimDriver::new(config), "Device::simulated")?;
+        let core = prepared(SimDriver::new(config), "Device::simulated", Clocks::new())?;
         Ok(body(Device::from_core(core)))
     }
 }
@@ -177,7 +178,12 @@ impl<D> Device<D> {
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
     ) -> Result<R, OpenError> {
         let simulator = self.simulator().ok_or(OpenError::NotSimulated)?;
-        let core = prepared(simulator.another(), "Device::simulated_peer")?;
+        let clocks = match self.core.events().clocks() {
+            Some(clocks) => clocks.for_another(),
+            // In a capture.
+            None => Clocks::new(),
+        };
+        let core = prepared(simulator.another(), "Device::simulated_peer", clocks)?;
         Ok(body(Device::from_core(core)))
     }
 }

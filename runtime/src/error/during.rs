@@ -63,6 +63,7 @@ impl Error {
             | Self::Grid { .. }
             | Self::AlreadyRecording
             | Self::SlotEmpty
+            | Self::Library(_)
             | Self::StreamInUse { .. } => None,
         };
         if let Some(during) = during {

@@ -315,6 +315,11 @@ pub enum Error {
         asked: Box<str>,
     },
 
+    /// The error of a library with a safe interface of its own, such as
+    /// `cuda_rt_cublas::BlasError`. It comes out of closures that return this type, for example in
+    /// [`Stream::capture`](crate::Stream::capture).
+    Library(Box<dyn StdError + Send + Sync>),
+
     /// [`Device::claim_stream`](crate::Device::claim_stream) was called for a tag that other code
     /// has asked for before.
     StreamInUse {
@@ -369,6 +374,7 @@ impl Error {
             | Self::SlotEmpty
             | Self::OtherStream { .. }
             | Self::OtherDevice { .. }
+            | Self::Library(_)
             | Self::StreamInUse { .. } => None,
         }
     }
@@ -470,6 +476,7 @@ impl fmt::Display for Error {
                 f,
                 "{during}: belongs to the stream {owner}, and was used on {asked}; between devices, memory is copied with `copy_from_peer`"
             ),
+            Self::Library(error) => error.fmt(f),
             Self::StreamInUse { tag } => write!(
                 f,
                 "Device::claim_stream: other code has the stream `{tag}` of this device, and the work of both would run one after another; `Device::create_stream` makes a stream of its own"
@@ -492,6 +499,7 @@ impl StdError for Error {
             Self::Collective(error) => error.source(),
             Self::Grid { why, .. } => why.source(),
             Self::Layout { why, .. } => why.source(),
+            Self::Library(error) => error.source(),
             Self::LengthMismatch { .. }
             | Self::TooLarge { .. }
             | Self::AlreadyRecording

@@ -88,6 +88,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         Error::Open(_) => Error::Open(OpenError::NotSimulated),
         Error::Pinned(_) => Error::Pinned(PinnedError::OtherBackend),
         Error::Collective(_) => Error::Collective(CollectiveError::SameDevice { first: 0, second: 1 }),
+        Error::Library(_) => Error::Library(Box::new(CollectiveError::SameDevice { first: 0, second: 1 })),
         Error::Grid { .. } => in_launch(GridError::Block([0, 1, 1])),
         Error::Driver { .. } => Error::Driver { during, source: source() },
         Error::Unordered { .. } => Error::Unordered { during, cause: source() },

@@ -85,7 +85,8 @@ impl Site {
         let noting = self.log.capture();
         // SAFETY: the core keeps the stream (CORE-1), which was created for captures: nothing else
         // can name it.
-        unsafe { self.core.driver().begin_capture(self.origin().raw) }.during(during)?;
+        let begun = |origin| unsafe { self.core.driver().begin_capture(origin) };
+        self.origin().ask(begun).during(during)?;
         let recording = Recording {
             core: &self.core,
             origin: self.origin(),
@@ -138,7 +139,8 @@ impl Recording<'_> {
     pub(super) fn end(mut self) -> DriverResult<RawGraph> {
         self.open = false;
         // SAFETY: the capture was begun on this stream, and ends once.
-        unsafe { self.core.driver().end_capture(self.origin.raw) }
+        self.origin
+            .ask(|origin| unsafe { self.core.driver().end_capture(origin) })
     }
 
     /// Ends the capture as an update of `graph`.
@@ -150,7 +152,8 @@ impl Recording<'_> {
         self.open = false;
         // SAFETY: the capture was begun on this stream, and ends once: this consumes it. `graph`
         // satisfies the call's demands by this function's contract.
-        unsafe { self.core.driver().update_graph(graph, self.origin.raw) }
+        self.origin
+            .ask(|origin| unsafe { self.core.driver().update_graph(graph, origin) })
     }
 }
 
@@ -162,7 +165,10 @@ impl Drop for Recording<'_> {
         // A fork that was not joined makes the end fail, which ends the capture as well.
         let _ = self.join();
         // SAFETY: the capture was begun on this stream, and ends once.
-        if let Ok(graph) = unsafe { self.core.driver().end_capture(self.origin.raw) } {
+        let ended = self
+            .origin
+            .ask(|origin| unsafe { self.core.driver().end_capture(origin) });
+        if let Ok(graph) = ended {
             // SAFETY: the graph was made just now, and never launched.
             let _ = unsafe { self.core.driver().destroy_graph(graph) };
         }

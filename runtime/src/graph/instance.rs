@@ -66,11 +66,8 @@ impl HostFunctions {
         let _ = HostTask::end_all(std::mem::take(&mut self.replaced), |function| {
             // SAFETY: the core keeps the stream live (CORE-1). The function owns the tasks. It
             // neither unwinds nor calls the driver.
-            unsafe {
-                self.core
-                    .driver()
-                    .launch_host_function(self.at.raw, function, &[])
-            }
+            self.at
+                .enqueue(|at| unsafe { self.core.driver().launch_host_function(at, function, &[]) })
         });
     }
 }

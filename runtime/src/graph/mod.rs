@@ -234,8 +234,9 @@ impl<R: Bundle, S: StreamTag> Graph<R, S> {
     /// The errors of `body`; [`Error::NotAnUpdate`](crate::Error::NotAnUpdate) if it makes other
     /// calls, or changes a copy or a fill in a graph that allocates;
     /// [`Error::Driver`](crate::Error::Driver): CUDA refuses some changes of copies and fills
-    /// (`GRAPH_EXEC_UPDATE_FAILURE`), for example of a fill beside a copy of rows (driver 580, in
-    /// most runs). On an error the graph keeps its previous contents. Two failures leave the
+    /// (`GRAPH_EXEC_UPDATE_FAILURE`). A copy cannot change from memory of the device to managed or
+    /// mapped memory, or back. A graph with a copy of rows refuses most updates that need a capture
+    /// (driver 580). On an error the graph keeps its previous contents. Two failures leave the
     /// contents unknown: a call fails after some launches were changed, and changing them back
     /// fails too; or `cuGraphExecUpdate` fails, and CUDA does not say that nothing was changed.
     /// Every later launch then returns that error.

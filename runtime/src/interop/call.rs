@@ -90,6 +90,10 @@ impl<S: StreamTag> Stream<S> {
     /// CUDA's handle of the stream (`CUstream`). It is a number: it keeps nothing alive, and a use
     /// takes `unsafe`. To enqueue work on memory of this crate, use [`foreign`](Self::foreign).
     ///
+    /// Other code may enqueue work with the handle, which this crate does not see. So from this
+    /// call on the stream makes each record and wait, also
+    /// [those that are redundant](crate::Device::keep_redundant_edges).
+    ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }
     /// # let gpu = cuda_rt::Device::open_or_simulate()?;
@@ -98,7 +102,7 @@ impl<S: StreamTag> Stream<S> {
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
     pub fn raw(&self) -> RawStream {
-        self.at().raw
+        self.at().expose()
     }
 }
 
@@ -167,7 +171,8 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
     /// ordering could not be made. `body` has then not run. The errors of `body` are in its result.
     #[track_caller]
     pub unsafe fn enqueue<O>(self, body: impl FnOnce(RawStream) -> O) -> Result<O> {
-        let stream = self.stream.raw();
+        // `make` counts the work: `body` enqueues it before it returns.
+        let stream = self.stream.at().handle();
         let (body, output) = (Cell::new(Some(body)), Cell::new(None));
         let run = || output.set(body.take().map(|body| body(stream)));
         self.stream

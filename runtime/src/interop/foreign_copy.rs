@@ -2,7 +2,7 @@
 
 use crate::error::{During, Refused, Result};
 use crate::memory::{DeviceBuffer, Element};
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use crate::stream::Stream;
 use crate::tag::{Live, StreamTag};
 use cuda_rt_driver::DeviceAddress;
@@ -40,14 +40,14 @@ where
         };
         // A failed wait is not a finished wait, and neither is a wait that unwinds: the owner is
         // then leaked.
-        let owner = Unless::leaked(owner);
+        let owner = Leaked::new(owner);
         // SAFETY: source and target are live and of that length. Nothing else uses the target,
         // which is new, or the source, by this function's contract.
-        let copied = unsafe { driver.copy(copy.address(), source, len * size_of::<T>(), self.at().raw) };
+        let copy_all = |at| unsafe { driver.copy(copy.address(), source, len * size_of::<T>(), at) };
+        let copied = self.at().enqueue(copy_all);
         // The wait follows a failed copy too: the driver's error does not prove that no copy was
         // enqueued.
-        // SAFETY: CORE-1: the core keeps the stream live.
-        let waited = unsafe { driver.synchronize_stream(self.at().raw) };
+        let waited = self.core().wait_for_stream(self.at());
         if let Err(error) = copied.clone().and(waited.clone()).during(during) {
             let value = waited.is_ok().then(|| owner.take_back());
             return Err(Refused { error, value });
@@ -81,6 +81,8 @@ mod tests {
         ];
         for (fails, comes_back, holders) in cases {
             Device::simulated(SimConfig::new(), |gpu| {
+                // Otherwise an allocation that finds no memory is made once more.
+                gpu.set_memory_caching(false);
                 let compute = gpu.stream::<Compute<_>>().unwrap();
                 let mut source = compute.alloc_zeroed::<u32>(4).unwrap();
                 compute.fill(&mut source, 7).unwrap();

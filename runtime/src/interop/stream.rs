@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::device::Device;
-use crate::order::stream_ref::{StreamId, StreamRef};
+use crate::order::stream_ref::StreamRef;
 use crate::stream::Stream;
 use crate::tag::{DeviceTag, Gpu, Live, Place, StreamTag};
 use cuda_rt_driver::{Driver, RawStream};
@@ -62,9 +62,8 @@ impl<D: Live> Device<D> {
         raw: RawStream,
         body: impl for<'id> FnOnce(&Stream<Adopted<'id, D>>) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        let id = StreamId::adopted();
         body(&Stream::from_parts(
-            StreamRef { raw, id },
+            StreamRef::adopted(raw),
             Arc::clone(self.core()),
         ))
     }

@@ -54,7 +54,7 @@ impl Threads<3> {
 }
 
 /// The value along each of three axes, from the values along the first ones.
-#[inline]
+#[inline(always)]
 fn in_space<T: Copy, const AXES: usize>(along: [T; AXES], rest: T) -> [T; 3] {
     let mut all = [rest; 3];
     all[..AXES].copy_from_slice(&along);
@@ -63,7 +63,7 @@ fn in_space<T: Copy, const AXES: usize>(along: [T; AXES], rest: T) -> [T; 3] {
 
 /// The blocks that cover `threads`. A division takes long, and most blocks have a power of two of
 /// threads along an axis.
-#[inline]
+#[inline(always)]
 fn blocks_along(threads: u64, block: u32) -> u64 {
     if block.is_power_of_two() {
         let rest = threads & u64::from(block - 1);
@@ -74,13 +74,14 @@ fn blocks_along(threads: u64, block: u32) -> u64 {
 }
 
 /// `#[kernel]` computes the size from constants. The driver refuses a size that is too large.
-#[inline]
+#[inline(always)]
 fn shared(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// The shape of the usual launch: a line of threads, in blocks of a power of two.
-#[inline]
+/// The shape of the usual launch: a line of threads, in blocks of a power of two. Always inlined:
+/// the compiler then knows most of the numbers.
+#[inline(always)]
 fn usual_line(threads: Threads<1>, block: [u32; 3], shared_bytes: usize) -> Option<LaunchShape> {
     let (Threads::Covering([threads]), [side, 1, 1]) = (threads, block) else {
         return None;
@@ -102,6 +103,7 @@ fn usual_line(threads: Threads<1>, block: [u32; 3], shared_bytes: usize) -> Opti
     })
 }
 
+#[cold]
 fn shape(threads: Threads<3>, block: [u32; 3], shared_bytes: usize) -> Result<LaunchShape, GridError> {
     let fits = block
         .iter()
@@ -157,7 +159,7 @@ macro_rules! grids {
 
         impl $name {
             #[doc(hidden)]
-            #[inline]
+            #[inline(always)]
             pub fn __shape(&self, block: Option<[u32; 3]>, shared_bytes: usize) -> Result<LaunchShape, GridError> {
                 let block = block.unwrap_or(in_space(self.block, 1));
                 $(if let Some(shape) = $usual(self.threads, block, shared_bytes) {

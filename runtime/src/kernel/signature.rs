@@ -280,7 +280,7 @@ where
     }
 }
 
-#[inline]
+#[inline(always)]
 fn shape<K: Simulate>(grid: &Grid<K>) -> Result<LaunchShape, GridError> {
     const {
         match K::BLOCK {
@@ -435,7 +435,7 @@ macro_rules! positions {
             const AXES: usize = $axes;
             const IS_BLOCK: bool = false;
 
-            #[inline]
+            #[inline(always)]
             fn shape(grid: &$grid, block: Option<[u32; 2]>, shared_bytes: usize) -> Result<LaunchShape, GridError> {
                 grid.__shape(block.map(|[x, y]| [x, y, 1]), shared_bytes)
             }
@@ -470,7 +470,7 @@ macro_rules! blocks {
             const AXES: usize = $axes;
             const IS_BLOCK: bool = true;
 
-            #[inline]
+            #[inline(always)]
             fn shape(grid: &$grid, block: Option<[u32; 2]>, shared_bytes: usize) -> Result<LaunchShape, GridError> {
                 grid.__shape(block.map(|[x, y]| [x, y, 1]), shared_bytes)
             }

@@ -135,12 +135,13 @@ impl ToHost {
 /// The impl is structural, as for [`Bundle`], and every part is owned by `S`.
 #[diagnostic::on_unimplemented(
     message = "stream `{S}` does not own `{Self}`",
-    label = "`{S}` cannot release this: it belongs to another stream, or to none",
+    label = "`{S}` cannot release this: it is only borrowed, or belongs to another stream, or to none",
     note = "H06: a stream releases what it owns, every part of it: release each part on the stream that owns it, \
             or move it first: `let buffer = stream.acquire(owner.release(buffer)?)?;`",
     note = "what is idle needs no release: `let buffer = stream.adopt(buffer)?;`",
-    note = "H05: if rustc names a `DeviceSlice` or `PinnedSlice` here, write the type of the closure's parameter: \
-            `|handoff: Handoff<DeviceBuffer<f32>>| ..`"
+    note = "H20: a borrow cannot be released: release the buffer itself. A pipeline's stage only borrows: use its own `stream`, \
+            or add a stage on the other stream",
+    note = "H05: if a closure acquired this, write the type of the closure's parameter: `|handoff: Handoff<DeviceBuffer<f32>>| ..`"
 )]
 pub unsafe trait OwnedBy<S: StreamTag>: Sized {
     /// The bundle in its idle form.

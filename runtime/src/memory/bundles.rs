@@ -3,7 +3,7 @@
 use crate::memory::bundle::{Bundle, OwnedBy, ToHost};
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use crate::tag::{SameAs, StreamTag};
 
 macro_rules! tuples {
@@ -23,7 +23,7 @@ macro_rules! tuples {
             unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
                 // If one part unwinds, the parts after it must leak: a drop would treat them as
                 // idle.
-                let parts = (Unless::leaked(self.$first_index), $(Unless::leaked(self.$index),)*);
+                let parts = (Leaked::new(self.$first_index), $(Leaked::new(self.$index),)*);
                 // SAFETY: this function's contract covers every part.
                 (unsafe { parts.$first_index.take_back().attach(at) }, $(
                     // SAFETY: as above.
@@ -36,9 +36,9 @@ macro_rules! tuples {
                 // If one part unwinds, the parts before it must leak: a drop would treat them as
                 // idle.
                 // SAFETY: this function's contract covers every part.
-                let parts = (Unless::leaked(unsafe { $first::idle_from(on.$first_index) }), $(
+                let parts = (Leaked::new(unsafe { $first::idle_from(on.$first_index) }), $(
                     // SAFETY: as above.
-                    Unless::leaked(unsafe { $part::idle_from(on.$index) }),
+                    Leaked::new(unsafe { $part::idle_from(on.$index) }),
                 )*);
                 (parts.$first_index.take_back(), $(parts.$index.take_back(),)*)
             }
@@ -61,7 +61,7 @@ macro_rules! tuples {
 
             unsafe fn retire(self, fence: &mut Fence) {
                 // As in `attach`.
-                let parts = (Unless::leaked(self.$first_index), $(Unless::leaked(self.$index),)*);
+                let parts = (Leaked::new(self.$first_index), $(Leaked::new(self.$index),)*);
                 // SAFETY: this function's contract covers every part.
                 unsafe { parts.$first_index.take_back().retire(fence) };
                 $(
@@ -85,9 +85,9 @@ macro_rules! tuples {
             unsafe fn detach(self) -> Self::Idle {
                 // As in `idle_from`.
                 // SAFETY: this function's contract covers every part.
-                let parts = (Unless::leaked(unsafe { self.$first_index.detach() }), $(
+                let parts = (Leaked::new(unsafe { self.$first_index.detach() }), $(
                     // SAFETY: as above.
-                    Unless::leaked(unsafe { self.$index.detach() }),
+                    Leaked::new(unsafe { self.$index.detach() }),
                 )*);
                 (parts.$first_index.take_back(), $(parts.$index.take_back(),)*)
             }
@@ -120,7 +120,7 @@ unsafe impl<R: Bundle, const N: usize> Bundle for [R; N] {
     #[inline]
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
         // As in a tuple.
-        let parts = self.map(Unless::leaked);
+        let parts = self.map(Leaked::new);
         // SAFETY: this function's contract covers every element.
         parts.map(|part| unsafe { part.take_back().attach(at) })
     }
@@ -129,8 +129,8 @@ unsafe impl<R: Bundle, const N: usize> Bundle for [R; N] {
     unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
         // As in a tuple.
         // SAFETY: this function's contract covers every element.
-        let parts = on.map(|part| Unless::leaked(unsafe { R::idle_from(part) }));
-        parts.map(Unless::take_back)
+        let parts = on.map(|part| Leaked::new(unsafe { R::idle_from(part) }));
+        parts.map(Leaked::take_back)
     }
 
     unsafe fn view<'v, S: StreamTag>(&mut self) -> Self::View<'v, S> {
@@ -145,7 +145,7 @@ unsafe impl<R: Bundle, const N: usize> Bundle for [R; N] {
 
     unsafe fn retire(self, fence: &mut Fence) {
         // As in a tuple.
-        for part in self.map(Unless::leaked) {
+        for part in self.map(Leaked::new) {
             // SAFETY: this function's contract covers every element.
             unsafe { part.take_back().retire(fence) }
         }
@@ -165,8 +165,8 @@ unsafe impl<S: StreamTag, R: OwnedBy<S>, const N: usize> OwnedBy<S> for [R; N] {
     unsafe fn detach(self) -> Self::Idle {
         // As in a tuple.
         // SAFETY: this function's contract covers every element.
-        let parts = self.map(|part| Unless::leaked(unsafe { part.detach() }));
-        parts.map(Unless::take_back)
+        let parts = self.map(|part| Leaked::new(unsafe { part.detach() }));
+        parts.map(Leaked::take_back)
     }
 }
 
@@ -179,7 +179,7 @@ unsafe impl<R: Bundle> Bundle for Vec<R> {
 
     unsafe fn attach<S: StreamTag>(self, at: StreamRef) -> Self::On<S> {
         // As in a tuple. Unwinding leaks the iterator, and so the elements that are left.
-        let mut left = Unless::leaked(self.into_iter());
+        let mut left = Leaked::new(self.into_iter());
         let mut attached = Vec::with_capacity(left.len());
         for part in left.by_ref() {
             // SAFETY: this function's contract covers every element.
@@ -191,7 +191,7 @@ unsafe impl<R: Bundle> Bundle for Vec<R> {
 
     unsafe fn idle_from<S: StreamTag>(on: Self::On<S>) -> Self {
         // As in a tuple.
-        let mut idle = Unless::leaked(Vec::with_capacity(on.len()));
+        let mut idle = Leaked::new(Vec::with_capacity(on.len()));
         for part in on {
             // SAFETY: this function's contract covers every element.
             idle.push(unsafe { R::idle_from(part) });
@@ -211,7 +211,7 @@ unsafe impl<R: Bundle> Bundle for Vec<R> {
 
     unsafe fn retire(self, fence: &mut Fence) {
         // As in `attach`. A destructor calls this, so it makes no vector: one could be too long.
-        let mut left = Unless::leaked(self.into_iter());
+        let mut left = Leaked::new(self.into_iter());
         for part in left.by_ref() {
             // SAFETY: this function's contract covers every element.
             unsafe { part.retire(fence) }
@@ -231,7 +231,7 @@ unsafe impl<S: StreamTag, R: OwnedBy<S>> OwnedBy<S> for Vec<R> {
 
     unsafe fn detach(self) -> Self::Idle {
         // As in `idle_from`.
-        let mut idle = Unless::leaked(Vec::with_capacity(self.len()));
+        let mut idle = Leaked::new(Vec::with_capacity(self.len()));
         for part in self {
             // SAFETY: this function's contract covers every element.
             idle.push(unsafe { part.detach() });

@@ -1,11 +1,10 @@
-//! [`FreeBlocks`]: the free blocks of a pool of host memory, by size, each with the fence of its
-//! last use.
+//! [`FreeBlocks`]: the free blocks of a pool, by size, each with the fence of its last use.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::order::fence::Fence;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use cuda_rt_driver::process::Process;
 
 /// The size of a block for `bytes` bytes: a whole number of pages of `page` bytes. Past eight pages
@@ -23,15 +22,12 @@ fn is_over(last_use: &Fence) -> bool {
     last_use.query().unwrap_or(false)
 }
 
-/// The place of the first block whose last use is over: mostly the first of all.
-fn first_over<B>(blocks: &VecDeque<(Fence, B)>) -> Option<usize> {
-    if is_over(&blocks.front()?.0) {
-        return Some(0);
-    }
-    let mut others = blocks.iter().skip(1);
-    others
-        .position(|(last_use, _)| is_over(last_use))
-        .map(|at| at + 1)
+/// What the driver says of a block's last use.
+enum Asked<B> {
+    /// It is over, and the block is taken out.
+    Over(B),
+    /// It may be pending, and the block is in its place.
+    Pending,
 }
 
 type BySize<B> = BTreeMap<usize, VecDeque<(Fence, B)>>;
@@ -73,14 +69,46 @@ impl<B> FreeBlocks<B> {
 
     /// Takes a block of this size whose last use is over.
     pub(super) fn reuse(&self, bytes: usize) -> Option<B> {
-        let mut free = self.lock();
-        let blocks = free.get_mut(&bytes)?;
-        let done = first_over(blocks)?;
-        let taken = match done {
-            0 => blocks.pop_front(),
-            _ => blocks.remove(done),
+        self.reuse_among(bytes, usize::MAX)
+    }
+
+    /// Like [`reuse`](Self::reuse), but asks for the oldest `among` blocks only.
+    pub(super) fn reuse_among(&self, bytes: usize, among: usize) -> Option<B> {
+        for at in 0..among {
+            match self.take_if_over(bytes, at)? {
+                Asked::Over(block) => return Some(block),
+                Asked::Pending => {}
+            }
+        }
+        None
+    }
+
+    /// Takes the block of this size at the place `at`, if its last use is over. `None` if there are
+    /// fewer blocks.
+    ///
+    /// The driver is asked outside of the lock: the simulated device may run a kernel there, and
+    /// the kernel's body may drop a buffer, which takes the lock. Other threads do not find the
+    /// block meanwhile. If the driver unwinds, the block is leaked.
+    fn take_if_over(&self, bytes: usize, at: usize) -> Option<Asked<B>> {
+        let (last_use, block) = {
+            let mut free = self.lock();
+            let blocks = free.get_mut(&bytes)?;
+            // The first block is mostly over, and costs less to take out.
+            match at {
+                0 => blocks.pop_front(),
+                _ => blocks.remove(at),
+            }?
         };
-        taken.map(|(_, block)| block)
+        let block = Leaked::new(block);
+        let over = is_over(&last_use);
+        let block = block.take_back();
+        if over {
+            return Some(Asked::Over(block));
+        }
+        let mut free = self.lock();
+        let blocks = free.entry(bytes).or_default();
+        blocks.insert(at.min(blocks.len()), (last_use, block));
+        Some(Asked::Pending)
     }
 
     /// Takes back a block that may be reused once `fence` is over.
@@ -96,21 +124,32 @@ impl<B> FreeBlocks<B> {
     /// Drops blocks whose last use is over, the largest first, until they have `most_bytes` bytes
     /// together. Returns their bytes.
     pub(super) fn trim(&self, most_bytes: usize) -> usize {
-        let (mut done, mut done_bytes) = (Vec::new(), 0);
-        for (bytes, blocks) in self.lock().iter_mut().rev() {
-            let mut index = 0;
-            while done_bytes < most_bytes && index < blocks.len() {
-                if !is_over(&blocks[index].0) {
-                    index += 1;
-                } else if let Some((_, block)) = blocks.remove(index) {
-                    done_bytes += bytes;
-                    done.push(block);
-                }
-            }
-        }
+        let (done, done_bytes) = self.take_over(most_bytes);
         // Outside the lock, because it may block.
         drop(done);
         done_bytes
+    }
+
+    /// Takes blocks out whose last use is over, the largest first, until they have `most_bytes`
+    /// bytes together. Also returns their bytes.
+    pub(super) fn take_over(&self, most_bytes: usize) -> (Vec<B>, usize) {
+        let (mut done, mut done_bytes) = (Vec::new(), 0);
+        let sizes: Vec<usize> = self.lock().keys().rev().copied().collect();
+        for bytes in sizes {
+            let mut at = 0;
+            while done_bytes < most_bytes
+                && let Some(asked) = self.take_if_over(bytes, at)
+            {
+                match asked {
+                    Asked::Pending => at += 1,
+                    Asked::Over(block) => {
+                        done_bytes += bytes;
+                        done.push(block);
+                    }
+                }
+            }
+        }
+        (done, done_bytes)
     }
 
     /// The number of blocks, and their bytes.
@@ -123,6 +162,20 @@ impl<B> FreeBlocks<B> {
         )
     }
 
+    /// Takes every block out. The blocks of a parent process are leaked.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = (Fence, B)> + use<B> {
+        let free = self.by_size.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let free = std::mem::take(free);
+        let free = match self.process.has_forked() {
+            true => {
+                std::mem::forget(free);
+                BySize::new()
+            }
+            false => free,
+        };
+        free.into_values().flatten()
+    }
+
     /// Drops every block, after a wait for the work that uses it. Leaks a block whose wait fails,
     /// and the blocks of a parent process.
     pub(super) fn close(&mut self) {
@@ -133,9 +186,7 @@ impl<B> FreeBlocks<B> {
         let free = std::mem::take(free).into_values().flatten();
         // All blocks are wrapped first: if one wait unwinds, the blocks after it are leaked, not
         // freed.
-        let blocks: Vec<_> = free
-            .map(|(fence, block)| (fence, Unless::leaked(block)))
-            .collect();
+        let blocks: Vec<_> = free.map(|(fence, block)| (fence, Leaked::new(block))).collect();
         for (fence, block) in blocks {
             if fence.synchronize().is_ok() {
                 drop(block.take_back());

@@ -7,6 +7,7 @@ mod bundles;
 mod cast;
 mod constant;
 mod derived;
+mod device_pool;
 mod foreign;
 mod free_blocks;
 mod host_arguments;
@@ -62,6 +63,7 @@ pub use slot::Slot;
 pub use view::{DeviceView, DeviceViewMut, PinnedView, PinnedViewMut};
 pub use write_combined::{WriteCombinedBuffer, WriteCombinedView};
 
+pub(crate) use device_pool::{BlockAddress, DeviceBlock, DevicePool};
 pub(crate) use foreign::Foreign;
 pub(crate) use managed_pool::ManagedPool;
 pub(crate) use pinned_pool::PinnedPool;

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::foreign::Foreign;
 use crate::device::core::DeviceCore;
+use crate::memory::DeviceBlock;
 use crate::memory::pinned_pool::Block;
 use crate::order::last_uses::LastUses;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use cuda_rt_driver::DeviceAddress;
 
 /// An allocation of device memory that was split. Each part holds it.
@@ -22,13 +23,14 @@ use cuda_rt_driver::DeviceAddress;
 /// ```
 ///
 /// # Invariants
-/// SPLIT-BLOCK-1. `address` is the address of an allocation of `bytes` bytes. Only a foreign
-/// allocation may have 0 bytes. Each part that was not dropped holds this block, and no two parts
-/// overlap.
+/// SPLIT-BLOCK-1. `block` is an allocation for `bytes` bytes, as `DevicePool::free` takes it. Only
+/// a foreign allocation may have 0 bytes. Each part that was not dropped holds this block, and no
+/// two parts overlap.
 /// SPLIT-BLOCK-2. Every use of each dropped part is over, or ordered before an end in `ended`.
 #[derive(Debug)]
 pub(super) struct SplitBlock {
-    address: DeviceAddress,
+    block: DeviceBlock,
+    /// Of the elements.
     bytes: usize,
     /// The owner that gets the memory back, if the memory is foreign.
     foreign: Option<Foreign>,
@@ -36,9 +38,9 @@ pub(super) struct SplitBlock {
 }
 
 impl SplitBlock {
-    pub(super) fn new(address: DeviceAddress, bytes: usize, foreign: Option<Foreign>) -> Self {
+    pub(super) fn new(block: DeviceBlock, bytes: usize, foreign: Option<Foreign>) -> Self {
         Self {
-            address,
+            block,
             bytes,
             foreign,
             ended: Mutex::default(),
@@ -52,7 +54,7 @@ impl SplitBlock {
 
     /// Whether this block of the pool ends where the part ends.
     pub(super) fn ends_with(&self, address: DeviceAddress, bytes: usize) -> bool {
-        self.foreign.is_none() && self.address.0 + self.bytes as u64 == address.0 + bytes as u64
+        self.foreign.is_none() && self.block.address.0 + self.bytes as u64 == address.0 + bytes as u64
     }
 
     /// Whether the part at `address`, of `bytes` bytes, is the whole block: no other part holds any
@@ -60,12 +62,13 @@ impl SplitBlock {
     /// for foreign memory, which must keep its block.
     pub(super) fn is_whole(self: &mut Arc<Self>, address: DeviceAddress, bytes: usize) -> bool {
         // The reference is unique, so no other part is left, and nothing can make one.
-        Arc::get_mut(self)
-            .is_some_and(|block| block.foreign.is_none() && block.address == address && block.bytes == bytes)
+        Arc::get_mut(self).is_some_and(|split| {
+            split.foreign.is_none() && split.block.address == address && split.bytes == bytes
+        })
     }
 
-    /// Ends a part; `end` notes where the uses of the part end. The last part frees the block
-    /// (`cuMemFreeAsync`), or gives it back to its owner, after the uses of all parts. If that
+    /// Ends a part; `end` notes where the uses of the part end. The last part gives the block back
+    /// to the device's pool, or gives it back to its owner, after the uses of all parts. If that
     /// order cannot be made, the block is leaked. Never blocks the host.
     pub(super) fn end(self: Arc<Self>, core: &DeviceCore, end: impl FnOnce(&mut LastUses)) {
         // The value is consistent after any panic: each step of `LastUses` is one assignment.
@@ -73,12 +76,14 @@ impl SplitBlock {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .note(end);
-        let Some(block) = Arc::into_inner(self) else {
+        let Some(split) = Arc::into_inner(self) else {
             return;
         };
-        let ended = block.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Ok(driver) = core.ordered() else { return };
-        if let Some(foreign) = block.foreign {
+        let ended = split.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if core.check().is_err() {
+            return;
+        }
+        if let Some(foreign) = split.foreign {
             return foreign.give_back_behind(ended.into_fence());
         }
         let at = match ended.only_stream() {
@@ -93,8 +98,8 @@ impl SplitBlock {
             }
         };
         // SAFETY: SPLIT-BLOCK-1 and SPLIT-BLOCK-2: no part is left, and every use is ordered before
-        // the present end of `at`. The core keeps the stream.
-        let _ = unsafe { driver.free(block.address, at.raw) };
+        // the present end of `at`, a stream of the core.
+        unsafe { core.memory().free(split.block, at) };
     }
 }
 
@@ -112,7 +117,7 @@ pub(super) struct SplitPinned {
 /// A block of the pool, or foreign memory, given by an address whose provenance is exposed.
 #[derive(Debug)]
 pub(super) enum PinnedBlock {
-    Pool(Block),
+    Pool(Box<Block>),
     Foreign(usize, Foreign),
 }
 
@@ -139,14 +144,14 @@ impl SplitPinned {
     /// of all parts were seen complete.
     pub(super) fn end(self: Arc<Self>, core: &DeviceCore, end: impl FnOnce(&mut LastUses)) {
         // A plain drop, by unwinding, would unmap a block of the pool.
-        let split = Unless::leaked(self);
+        let split = Leaked::new(self);
         split
             .ended
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .note(end);
         if let Some(split) = Arc::into_inner(split.take_back()) {
-            let block = Unless::leaked(split.block);
+            let block = Leaked::new(split.block);
             let ended = split.ended.into_inner().unwrap_or_else(PoisonError::into_inner);
             let fence = ended.into_fence();
             match block.take_back() {

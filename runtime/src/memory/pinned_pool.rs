@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::free_blocks::{FreeBlocks, size_class};
 use crate::error::{During, PinnedError, Result};
 use crate::order::fence::Fence;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use cuda_rt_driver::{Driver, HostMemory};
 
 /// Page-locked host memory. It keeps the driver that locked it alive (obligations 6 and 14).
@@ -74,7 +74,7 @@ impl Block {
         account: &Arc<Account>,
         bytes: usize,
         during: &'static str,
-    ) -> Result<Self> {
+    ) -> Result<Box<Self>> {
         let memory = HostMemory::map(bytes).map_err(|source| PinnedError::HostMemory {
             during,
             bytes,
@@ -82,19 +82,20 @@ impl Block {
         })?;
         // A call that unwinds or fails may have registered the memory, so the memory then stays
         // mapped. Its pages were never touched, so the leak takes addresses only.
-        let memory = Unless::leaked(memory);
+        let memory = Leaked::new(memory);
         // SAFETY: the memory was mapped just now, so it is not registered. PINNED-BLOCK-1 keeps it
         // mapped.
         unsafe { driver.register_host(&memory) }.during(during)?;
         let memory = memory.take_back();
         memory.address().as_ptr().expose_provenance();
-        Ok(Self {
+        Ok(Box::new(Self {
             memory: ManuallyDrop::new(memory),
             driver: Arc::clone(driver),
             account: Arc::clone(account),
-        })
+        }))
     }
 
+    #[inline]
     pub(crate) fn address(&self) -> NonNull<c_void> {
         self.memory.address()
     }
@@ -145,7 +146,7 @@ const PAGE: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct PinnedPool {
     driver: Arc<dyn Driver>,
-    free: FreeBlocks<Block>,
+    free: FreeBlocks<Box<Block>>,
     account: Arc<Account>,
 }
 
@@ -166,7 +167,7 @@ impl PinnedPool {
     }
 
     /// A block of at least `bytes` that no pending work uses, for the call `during`.
-    pub(crate) fn take(&self, bytes: usize, during: &'static str) -> Result<Block> {
+    pub(crate) fn take(&self, bytes: usize, during: &'static str) -> Result<Box<Block>> {
         let class = size_class(bytes, PAGE);
         if let Some(block) = self.free.reuse(class) {
             return Ok(block);
@@ -197,7 +198,7 @@ impl PinnedPool {
     }
 
     /// Takes back a block that may be reused once `fence` is over.
-    pub(crate) fn give_back(&self, block: Block, fence: Fence) {
+    pub(crate) fn give_back(&self, block: Box<Block>, fence: Fence) {
         self.free.give_back(block.memory.len_bytes(), block, fence);
     }
 

@@ -21,7 +21,7 @@ mod sealed {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "the host cannot read or write device memory, nor what a stream owns",
-    label = "`{Self}` names an element; a stream's memory has only ranges",
+    label = "the host may not touch this element: a stream may still use it, or it is in device memory",
     note = "H13/H14/H30: wait for the stream first: `let buffer = stream.release(buffer)?.synchronize()?;` \
             (device memory must be copied to pinned memory with `copy_to_host`); `stream.synchronize()` alone gives no buffer",
     note = "H25: nothing has run yet inside a capture; after the launch, `graph.host(|views| ..)?` waits, and the elements of pinned \

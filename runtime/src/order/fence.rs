@@ -24,8 +24,9 @@ enum Kind {
     Several(Vec<Arc<EventLease>>),
     /// The end of a use could not be recorded, so it is never known to be over.
     Lost(DriverError),
-    /// The present end of a stream. No event is recorded yet; each wait records one.
-    EndOf(EndOf),
+    /// The present end of a stream. No event is recorded yet; each wait records one. In a box, so
+    /// that a handoff is small.
+    EndOf(Box<EndOf>),
 }
 
 /// The end of a stream, whose device core lives as long as this value.
@@ -60,7 +61,7 @@ impl Fence {
     /// fence.
     pub(crate) fn end_of(at: StreamRef, events: &Arc<EventPool>) -> Self {
         let events = Arc::clone(events);
-        Self(Kind::EndOf(EndOf { at, events }))
+        Self(Kind::EndOf(Box::new(EndOf { at, events })))
     }
 
     /// The stream whose present end this fence is, if it is no other fence.
@@ -84,7 +85,7 @@ impl Fence {
     /// is flat, and holds an event that several fences share only once.
     pub(crate) fn all(fences: impl IntoIterator<Item = Self>) -> Self {
         let mut leases: Vec<Arc<EventLease>> = Vec::new();
-        let mut end: Option<EndOf> = None;
+        let mut end: Option<Box<EndOf>> = None;
         for fence in fences {
             match fence.0 {
                 Kind::Done => {}
@@ -122,7 +123,6 @@ impl Fence {
     }
 
     /// Calls `each` with every event, up to the first error.
-    #[inline]
     fn try_each(&self, mut each: impl FnMut(&EventLease) -> DriverResult<()>) -> DriverResult<()> {
         match &self.0 {
             Kind::Done => Ok(()),
@@ -138,15 +138,47 @@ impl Fence {
     /// enqueued, which only delays `at`.
     #[inline]
     pub(crate) fn wait_on(&self, at: StreamRef) -> DriverResult<()> {
-        if self.stream().is_some_and(|end| end.id == at.id) {
+        self.wait_on_borrowed(&at)
+    }
+
+    /// As [`wait_on`](Self::wait_on). The stream is borrowed, as in
+    /// [`record_on`](EventPool::record_on).
+    #[inline]
+    pub(crate) fn wait_on_borrowed(&self, at: &StreamRef) -> DriverResult<()> {
+        match &self.0 {
+            Kind::One(lease) => lease.wait_on_borrowed(at),
+            _ => self.wait_for_all(*at),
+        }
+    }
+
+    fn wait_for_all(&self, at: StreamRef) -> DriverResult<()> {
+        if self.stream().is_some_and(|end| end.id() == at.id()) {
             return Ok(());
         }
         self.try_each(|lease| lease.wait_on(at))
     }
 
+    /// Drops the fence. One lease, which is the usual fence, ends here without a call.
+    #[inline]
+    pub(crate) fn end(self) {
+        match self.0 {
+            Kind::One(lease) => drop(lease),
+            kind => Self(kind).end_slowly(),
+        }
+    }
+
+    #[cold]
+    fn end_slowly(self) {
+        drop(self);
+    }
+
     /// Blocks the host until all events are over.
+    #[inline]
     pub(crate) fn synchronize(&self) -> DriverResult<()> {
-        self.try_each(EventLease::synchronize)
+        match &self.0 {
+            Kind::One(lease) => lease.synchronize(),
+            _ => self.try_each(EventLease::synchronize),
+        }
     }
 
     /// Whether all events are over.

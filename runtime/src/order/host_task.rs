@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 
 use crate::order::completion::Closures;
-use crate::order::unless::Unless;
+use crate::order::unless::{Leaked, Unless};
 use cuda_rt_driver::call_lock::message as panic_message;
 use cuda_rt_driver::host_function;
 use cuda_rt_driver::{Driver, DriverError, ErrorCode, HostFunction};
@@ -50,7 +50,7 @@ impl State {
     fn end(self) {
         let Self { body, closures } = self;
         // Leaked unless the thread has it: HOST-TASK-2.
-        let body = Unless::leaked(body);
+        let body = Leaked::new(body);
         if let Ok(jobs) = closures.sender() {
             // The thread receives until the last sender is gone, so the send does not fail. A job
             // that never runs leaks the closure.

@@ -4,12 +4,12 @@ use crate::error::Result;
 use crate::memory::Bundle;
 use crate::order::fence::Fence;
 use crate::order::handoff::Handoff;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use crate::stream::Stream;
 use crate::tag::{SameAs, StreamTag};
 
 mod sealed {
-    use super::{Bundle, Fence, Handoff, Unless};
+    use super::{Bundle, Fence, Handoff, Leaked};
 
     #[diagnostic::on_unimplemented(
         message = "`{Self}` is not a handoff, nor a tuple, array or `Vec` of handoffs",
@@ -42,7 +42,7 @@ mod sealed {
             // Unwinding drops handoffs, which frees their bundles behind their fences.
             let handoffs: Vec<_> = self.into_iter().map(Parts::joined).collect();
             let mut fences = Vec::with_capacity(handoffs.len());
-            let mut parts = Unless::leaked(Vec::with_capacity(handoffs.len()));
+            let mut parts = Leaked::new(Vec::with_capacity(handoffs.len()));
             for handoff in handoffs {
                 let (part, fence) = handoff.into_parts();
                 fences.push(fence);
@@ -70,7 +70,7 @@ mod sealed {
             let fence = Fence::all(fences);
             // SAFETY: HANDOFF-1 held of each handoff, and this fence is over when all of their
             // fences are.
-            unsafe { Handoff::pending(parts.map(Unless::take_back), fence) }
+            unsafe { Handoff::pending(parts.map(Leaked::take_back), fence) }
         }
     }
 

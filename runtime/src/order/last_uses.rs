@@ -39,7 +39,7 @@ impl LastUses {
     pub(crate) fn on(&mut self, events: &Arc<EventPool>, at: StreamRef) {
         match events.record(at, false) {
             // A later event of a stream covers its earlier ones, so one for each stream is enough.
-            Ok(lease) => match self.streams.iter_mut().find(|(stream, _)| stream.id == at.id) {
+            Ok(lease) => match self.streams.iter_mut().find(|(stream, _)| stream.id() == at.id()) {
                 Some(last) => last.1 = lease,
                 None => self.streams.push((at, lease)),
             },
@@ -66,7 +66,7 @@ impl LastUses {
     /// stream does not count, because it may be destroyed by now.
     pub(crate) fn only_stream(&self) -> Option<StreamRef> {
         match (&*self.streams, &*self.fences, &self.failure) {
-            ([(at, _)], [], None) if !at.id.is_adopted() => Some(*at),
+            ([(at, _)], [], None) if !at.is_adopted() => Some(*at),
             _ => None,
         }
     }

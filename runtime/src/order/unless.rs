@@ -1,11 +1,12 @@
-//! [`Unless`]: a guard that acts on failure, and that success takes back.
+//! [`Unless`]: a guard that acts on failure, and that success takes back. [`Leaked`]: the guard
+//! that leaks its value on failure.
 //!
 //! A driver must not unwind: [`Driver`](cuda_rt_driver::Driver) forbids it. The typed layer is
 //! sound even if a driver does. Before a call that orders work, the guard assumes the failure of
 //! the call. After the call has returned, the caller takes the value back:
 //!
 //! ```text
-//!   let block = Unless::leaked(block);            // unwinding from here on leaks the block
+//!   let block = Leaked::new(block);            // unwinding from here on leaks the block
 //!   let lease = events.record(at, false)?;        // and so does returning early
 //!   pool.give_back(block.take_back(), lease.into());
 //! ```
@@ -14,23 +15,52 @@
 //! block to the pool. If the record unwinds, the block is a local variable, and its destructor
 //! unmaps it under a pending copy.
 
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 
 use cuda_rt_driver::{DriverError, ErrorCode};
 
+/// A value that is leaked unless it is [taken back](Self::take_back), also if a call in between
+/// unwinds. For memory that the GPU may use while no order is recorded.
+///
+/// It has no destructor, so it is as large as the value, and moves no more than the value does.
+#[must_use = "dropping it at once leaks the value"]
+pub struct Leaked<T>(ManuallyDrop<T>);
+
+impl<T> Leaked<T> {
+    /// Leaks `value` unless it is taken back.
+    #[inline(always)]
+    pub fn new(value: T) -> Self {
+        Self(ManuallyDrop::new(value))
+    }
+
+    /// Takes the value back: there was no failure.
+    #[inline(always)]
+    pub fn take_back(self) -> T {
+        ManuallyDrop::into_inner(self.0)
+    }
+}
+
+impl<T> Deref for Leaked<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Leaked<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
 /// A value, and a function that gets the value unless it is [taken back](Self::take_back). The
 /// function also runs if a call in between unwinds.
 #[must_use = "dropping it at once is the failure that it stands for"]
-pub struct Unless<T, F: FnOnce(T) = fn(T)>(Option<(T, F)>);
-
-impl<T> Unless<T> {
-    /// Leaks `value` unless it is taken back. For memory that the GPU may use while no order is
-    /// recorded.
-    #[inline]
-    pub fn leaked(value: T) -> Self {
-        Self::new(value, std::mem::forget)
-    }
-}
+pub(crate) struct Unless<T, F: FnOnce(T)>(Option<(T, F)>);
 
 impl<T, F: FnOnce(T)> Unless<T, F> {
     /// Gives `value` to `failed` unless it is taken back.
@@ -41,7 +71,7 @@ impl<T, F: FnOnce(T)> Unless<T, F> {
 
     /// Takes the value back: there was no failure.
     #[inline]
-    pub fn take_back(mut self) -> T {
+    pub(crate) fn take_back(mut self) -> T {
         let Some((value, _)) = self.0.take() else {
             unreachable!("taken back once: this consumes it")
         };
@@ -95,18 +125,18 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
 
-    use super::Unless;
+    use super::{Leaked, Unless};
 
     #[test]
     fn a_value_is_leaked_by_unwinding_and_kept_when_taken_back() {
         let counted = Arc::new(());
         let unwound = catch_unwind(AssertUnwindSafe(|| {
-            let _leaked = Unless::leaked(Arc::clone(&counted));
+            let _leaked = Leaked::new(Arc::clone(&counted));
             panic!("in between");
         }));
         assert!(unwound.is_err());
         assert_eq!(Arc::strong_count(&counted), 2);
-        drop(Unless::leaked(Arc::clone(&counted)).take_back());
+        drop(Leaked::new(Arc::clone(&counted)).take_back());
         assert_eq!(Arc::strong_count(&counted), 2);
     }
 

@@ -112,7 +112,7 @@ impl fmt::Debug for AnyStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AnyStream")
             .field("name", &self.name())
-            .field("stream", &self.at().raw)
+            .field("stream", &self.at().handle())
             .field("ordinal", &self.core.driver().properties().ordinal)
             .finish()
     }
@@ -127,7 +127,7 @@ impl fmt::Display for AnyStream {
 
 impl PartialEq for AnyStream {
     fn eq(&self, other: &Self) -> bool {
-        self.at().id == other.at().id
+        self.at().id() == other.at().id()
     }
 }
 
@@ -135,7 +135,7 @@ impl Eq for AnyStream {}
 
 impl Hash for AnyStream {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.at().id.hash(state);
+        self.at().id().hash(state);
     }
 }
 
@@ -177,7 +177,7 @@ impl AnyDevice {
 impl AnyStream {
     fn create(core: &Arc<DeviceCore>, name: &str, priority: Priority, during: &'static str) -> Result<Self> {
         let state = core.run_time_stream(name, priority).during(during)?;
-        let stream = state.at().raw;
+        let stream = state.at().handle();
         core.tools().hint(Hint::StreamName { stream, name });
         let core = Arc::clone(core);
         Ok(Self { state, core })
@@ -341,7 +341,7 @@ impl<S: StreamTag> Stream<S> {
     /// The name and device of this stream, for errors.
     #[cold]
     pub(super) fn described(&self) -> Box<str> {
-        let state = self.core().find_stream_state(self.at().id);
+        let state = self.core().find_stream_state(self.at().id());
         let name = state.as_deref().map_or(short_name::<S>(), StreamState::name);
         format!("`{name}` of {}", AnyDevice::from_core(Arc::clone(self.core()))).into()
     }

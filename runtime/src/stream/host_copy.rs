@@ -168,8 +168,8 @@ where
         Ok(unsafe { buffer.assume_init() })
     }
 
-    /// Allocates device memory, and copies ordinary memory of the host to it
-    /// (`cuMemAllocFromPoolAsync`, `cuMemcpyHtoDAsync`). **Blocks the host**, as
+    /// Allocates device memory, as [`alloc_uninit`](Self::alloc_uninit) does, and copies ordinary
+    /// memory of the host to it (`cuMemcpyHtoDAsync`). **Blocks the host**, as
     /// [`copy_from_slice`](Self::copy_from_slice) does. The memory is not zeroed first.
     ///
     /// # Hazards prevented

@@ -119,7 +119,7 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         const DURING: &str = "Stream::open_ordered";
-        if kept.at().id != self.at().id
+        if kept.at().id() != self.at().id()
             && let Err(error) = self.wait_for(kept.stream(), DURING)
         {
             return Err(Refused { error, value: kept });
@@ -253,7 +253,7 @@ impl<S: StreamTag> Stream<S> {
     /// Whether `owner` is this stream.
     #[inline]
     pub(crate) fn keeps(&self, owner: &AnyStream, during: &'static str) -> Result<()> {
-        if owner.at().id == self.at().id {
+        if owner.at().id() == self.at().id() {
             return Ok(());
         }
         Err(self.other_stream(owner, during))

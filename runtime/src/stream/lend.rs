@@ -44,9 +44,7 @@ impl Join<'_> {
             .or_else(|error| {
                 // The owner must not go on unordered. A wait of the host orders too. If that wait
                 // fails as well, nothing more may be enqueued on this device.
-                // SAFETY: CORE-1: the core keeps the stream live.
-                let waited = !self.core.is_graph()
-                    && unsafe { self.core.driver().synchronize_stream(self.borrower.raw) }.is_ok();
+                let waited = !self.core.is_graph() && self.core.wait_for_stream(self.borrower).is_ok();
                 if waited {
                     return Ok(());
                 }
@@ -76,7 +74,7 @@ pub(super) fn during_a_loan<O>(
     during: &'static str,
     body: impl FnOnce() -> O,
 ) -> Result<O> {
-    if owner.id == borrower.id {
+    if owner.id() == borrower.id() {
         return Ok(body());
     }
     core.check().during(during)?;

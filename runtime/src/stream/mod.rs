@@ -37,7 +37,8 @@ use crate::device::call::Call;
 use crate::device::core::DeviceCore;
 use crate::error::{During, Error, Refused, Result};
 use crate::memory::{
-    Bundle, DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedBuffer, PinnedSlice, ToHost, size_in_bytes,
+    Bundle, DeviceBlock, DeviceBuffer, DeviceSlice, Element, OwnedBy, PinnedBuffer, PinnedSlice, ToHost,
+    size_in_bytes,
 };
 use crate::order::event_pool::EventLease;
 use crate::order::handoff::Handoff;
@@ -95,7 +96,7 @@ impl<S> Clone for Stream<S> {
 
 impl<S> fmt::Debug for Stream<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream({:?})", self.at.raw)
+        write!(f, "Stream({:?})", self.at.handle())
     }
 }
 
@@ -129,8 +130,8 @@ impl<S> Stream<S> {
     /// Records an event at the present end of this stream, for the call `during`.
     #[inline]
     pub(crate) fn record(&self, during: &'static str) -> Result<EventLease> {
-        self.core.check().during(during)?;
-        self.core.events().record(self.at, false).during(during)
+        let recorded = self.core.events().record_on(&self.at, false);
+        recorded.or_else(|error| self.core.not_recorded(error, during))
     }
 }
 
@@ -153,7 +154,11 @@ impl<S: StreamTag> Stream<S> {
     /// stream's order; [`try_release`](Self::try_release) gives it back.
     #[inline]
     pub fn release<R: OwnedBy<S>>(&self, bundle: R) -> Result<Handoff<R::Idle>> {
-        Ok(self.try_release(bundle)?)
+        // Not by `try_release`, whose error holds the bundle: a large bundle would be moved more
+        // often.
+        let lease = self.record("Stream::release")?;
+        // SAFETY: the event was recorded just now, on this stream, which owned the bundle.
+        Ok(unsafe { Handoff::behind(bundle, lease) })
     }
 
     /// Like [`release`](Self::release), but gives the bundle back on an error.
@@ -163,14 +168,8 @@ impl<S: StreamTag> Stream<S> {
     #[inline]
     pub fn try_release<R: OwnedBy<S>>(&self, bundle: R) -> Result<Handoff<R::Idle>, Refused<R>> {
         match self.record("Stream::release") {
-            Ok(lease) => {
-                // SAFETY: the result goes into a handoff behind an event recorded after every use.
-                // Every use was in this stream's order, because the bundle was owned by `S`.
-                let bundle = unsafe { bundle.detach() };
-                // SAFETY: HANDOFF-1: every use is in this stream's order, before the event of
-                // `lease`.
-                Ok(unsafe { Handoff::pending(bundle, lease.into()) })
-            }
+            // SAFETY: the event was recorded just now, on this stream, which owned the bundle.
+            Ok(lease) => Ok(unsafe { Handoff::behind(bundle, lease) }),
             Err(error) => Err(Refused { error, value: bundle }),
         }
     }
@@ -194,7 +193,12 @@ impl<S: StreamTag> Stream<S> {
     where
         <H::Bundle as Bundle>::Device: SameAs<S::Device>,
     {
-        Ok(self.try_acquire(handoff)?)
+        // Not by `try_acquire`, as in `release`. The handoff is borrowed here, and moved only once.
+        let fence = handoff.handoff().fence();
+        fence.wait_on_borrowed(&self.at).during("Stream::acquire")?;
+        let handoff = handoff.into_handoff();
+        // SAFETY: this stream waits for the fence. Equal tags name one device.
+        Ok(unsafe { handoff.acquired(self.at()) })
     }
 
     /// Like [`acquire`](Self::acquire), but gives the handoff back on an error.
@@ -216,11 +220,8 @@ impl<S: StreamTag> Stream<S> {
                 value: handoff,
             });
         }
-        let (bundle, _fence) = handoff.into_parts();
-        // SAFETY: every use is ordered before the fence, and the fence before the present end of
-        // this stream. Bundle and stream are on one device: equal tags name one instance. The fence
-        // may be dropped, which returns its event to the pool: the wait is enqueued.
-        Ok(unsafe { bundle.take_back().attach(self.at()) })
+        // SAFETY: this stream waits for the fence. Equal tags name one device.
+        Ok(unsafe { handoff.acquired(self.at()) })
     }
 
     /// Takes over an idle bundle. Calls nothing: no work of an idle bundle is pending.
@@ -253,11 +254,10 @@ impl<S: StreamTag> Stream<S> {
     where
         S::Device: Live,
     {
-        // SAFETY: CORE-1: the core keeps the stream live.
-        let wait = || unsafe { self.core.driver().synchronize_stream(self.at.raw) };
+        let wait = || self.core.wait_for_stream(self.at);
         self.core
             .observed()
-            .host_waits(self.at.id, wait)
+            .host_waits(self.at.id(), wait)
             .during("Stream::synchronize")
     }
 
@@ -284,7 +284,8 @@ impl<S: StreamTag> Stream<S> {
         S::Device: Live,
     {
         // SAFETY: CORE-1: the core keeps the stream live.
-        unsafe { self.core.driver().query_stream(self.at.raw) }.during("Stream::is_done")
+        let query = |at| unsafe { self.core.driver().query_stream(at) };
+        self.at.host_waits(query).during("Stream::is_done")
     }
 
     /// Records an event that takes the time at this place in the stream's work (`cuEventRecord`).
@@ -307,8 +308,9 @@ impl<S: StreamTag> Stream<S> {
 
 /// Memory.
 impl<S: StreamTag> Stream<S> {
-    /// Allocates `len` zeroed elements (`cuMemAllocFromPoolAsync`, `cuMemsetD8Async`).
-    /// Stream-ordered.
+    /// Allocates `len` zeroed elements, in memory that the stream
+    /// [kept](crate::Device::set_memory_caching), or else in new memory (`cuMemAllocFromPoolAsync`,
+    /// `cuMemsetD8Async`). Stream-ordered.
     ///
     /// The output of a kernel that returns its element need not be zeroed first:
     /// [`alloc_uninit`](Self::alloc_uninit) saves the `cuMemsetD8Async`. For data of the host, call
@@ -326,11 +328,13 @@ impl<S: StreamTag> Stream<S> {
         Ok(unsafe { buffer.assume_init() })
     }
 
-    /// Allocates `len` elements without writing them (`cuMemAllocFromPoolAsync`). Stream-ordered.
-    /// The type does not allow reads ([H39](crate::hazards#h39)). A kernel that returns its element
-    /// writes the memory and makes it readable ([`KernelOutput`](crate::kernel::KernelOutput)); so
-    /// do [`init_filled`](Self::init_filled), [`init_from`](Self::init_from),
-    /// [`init_from_host`](Self::init_from_host) and [`init_from_slice`](Self::init_from_slice).
+    /// Allocates `len` elements without writing them, in memory that the stream
+    /// [kept](crate::Device::set_memory_caching), or else in new memory
+    /// (`cuMemAllocFromPoolAsync`). Stream-ordered. The type does not allow reads
+    /// ([H39](crate::hazards#h39)). A kernel that returns its element makes the memory readable
+    /// ([`KernelOutput`](crate::kernel::KernelOutput)); so do [`init_filled`](Self::init_filled),
+    /// [`init_from`](Self::init_from), [`init_from_host`](Self::init_from_host) and
+    /// [`init_from_slice`](Self::init_from_slice).
     ///
     /// # Errors
     /// [`Error::TooLarge`] and [`Error::Driver`].
@@ -511,16 +515,13 @@ impl<S: StreamTag> Stream<S> {
             len,
             element_bytes: size_of::<T>(),
         })?;
-        let address = if bytes == 0 {
-            // Nothing uses the address of an allocation of no bytes.
-            DeviceAddress(0)
-        } else {
-            // SAFETY: the core keeps its streams, and the size is not 0.
-            call.make(|driver, at| unsafe { driver.alloc(bytes, at) })?
+        let block = match bytes {
+            0 => DeviceBlock::NONE,
+            _ => call.alloc(bytes)?,
         };
-        // SAFETY: BUFFER-1: the memory was allocated here. BUFFER-2: nothing uses it yet. BUFFER-3:
-        // the stream is `S`.
-        Ok(unsafe { DeviceBuffer::from_raw_at(self.core(), self.at(), address, len) })
+        // SAFETY: BUFFER-1, BUFFER-4: the pool returned the block. BUFFER-2: its earlier uses are
+        // ordered before the present end of the stream. BUFFER-3: the stream is `S`.
+        Ok(unsafe { DeviceBuffer::from_block(self.core(), self.at(), block, len) })
     }
 
     fn raw_fill(&self, call: &Call<'_>, to: DeviceAddress, pattern: &[u8], count: usize) -> Result<()> {

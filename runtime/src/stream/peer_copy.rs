@@ -239,15 +239,10 @@ impl<S: StreamTag> Stream<S> {
             let Some(copied) = copied else { return Ok(()) };
             // The new fence stands behind a failed copy too: the driver's error does not prove that
             // no copy was enqueued.
-            let (mut fence, recorded) = self.after_copy();
-            if copied.is_err() {
-                // Two devices that cannot copy may not wait for each other either: the wait for the
-                // old fence may have ordered nothing.
-                fence = Fence::all([theirs.share_fence(), fence]);
-            }
+            let (fence, recorded) = self.after_copy();
             // SAFETY: HANDOFF-1: the copy, if it was enqueued, is before the new fence. Every
-            // earlier use is before the old fence, and the copy waited for the old fence. After an
-            // error the wait proves nothing: `fence` then holds both fences.
+            // earlier use is before the old fence, which this stream waits for: `enqueue_across`
+            // has made that wait, on a device that can wait for the other one.
             unsafe { theirs.set_fence(fence) };
             copied.and(recorded).during(during)
         });
@@ -294,8 +289,7 @@ impl<S: StreamTag> Stream<S> {
         match self.core().events().record(self.at(), false) {
             Ok(lease) => (lease.into(), Ok(())),
             // Waiting on the host orders as well.
-            // SAFETY: CORE-1: the core keeps the stream live.
-            Err(error) => match unsafe { self.core().driver().synchronize_stream(self.at().raw) } {
+            Err(error) => match self.core().wait_for_stream(self.at()) {
                 Ok(()) => (Fence::DONE, Ok(())),
                 // If the host's wait fails too, nothing may ever touch or free the memory.
                 Err(_) => (Fence::lost(error.clone()), Err(error)),

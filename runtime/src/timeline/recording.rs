@@ -146,12 +146,15 @@ impl<D: Live> Recording<D> {
         core.observed().stop();
         let streams = self.session.collected().streams.clone();
         // An adopted stream may be destroyed by now.
-        for (at, _) in streams.iter().filter(|(at, _)| !at.id.is_adopted()) {
+        for (at, _) in streams.iter().filter(|(at, _)| !at.is_adopted()) {
             let end = core.events().record(*at, false).during(DURING)?;
             end.synchronize().during(DURING)?;
         }
         let mut collected = std::mem::take(&mut *self.session.collected());
-        let named = |at: &StreamRef| core.find_stream_state(at.id).map(|state| state.name().to_owned());
+        let named = |at: &StreamRef| {
+            core.find_stream_state(at.id())
+                .map(|state| state.name().to_owned())
+        };
         let mut rows = Rows::new(&collected, named);
         let mut spans = Vec::new();
         let simulator = self.device.simulator();
@@ -224,8 +227,8 @@ impl Rows {
             } else {
                 format!("{name} #{}", before + 1)
             };
-            rows.of_stream.insert(at.id, rows.rows.len());
-            rows.of_raw.insert(at.raw, rows.rows.len());
+            rows.of_stream.insert(at.id(), rows.rows.len());
+            rows.of_raw.insert(at.handle(), rows.rows.len());
             rows.rows.push(Row { name, is_host: false });
         }
         rows
@@ -309,14 +312,14 @@ fn modelled(simulator: &Simulator, rows: &mut Rows, spans: &mut Vec<Span>) {
 /// Adds the spans of work timed by events.
 fn measured(collected: &Collected, rows: &Rows, spans: &mut Vec<Span>) {
     for (at, _) in &collected.streams {
-        for logged in collected.log.of_stream(at.id) {
+        for logged in collected.log.of_stream(at.id()) {
             let Some((start_ns, end_ns)) = logged.times_ns else {
                 continue;
             };
             spans.push(Span {
                 kind: logged.operation.kind,
                 label: logged.operation.label.into(),
-                row: rows.of_stream[&at.id],
+                row: rows.of_stream[&at.id()],
                 start_ns,
                 end_ns,
                 bytes: logged.operation.bytes,
@@ -347,13 +350,13 @@ fn traced(found: Vec<Traced>, collected: &mut Collected, rows: &mut Rows, spans:
             }
         }
         let times: Vec<_> = calls.iter().map(|(.., times)| *times).collect();
-        let matched = collected.log.time(at.id, &times);
-        let mut operations = collected.log.of_stream(at.id).iter();
+        let matched = collected.log.time(at.id(), &times);
+        let mut operations = collected.log.of_stream(at.id()).iter();
         let mut of_stream = of_stream.into_iter();
         for (_, count, _) in calls {
             let operation = operations.next().filter(|_| matched && count == 1);
             for traced in of_stream.by_ref().take(count) {
-                let mut span = traced_span(traced, rows.of_stream[&at.id]);
+                let mut span = traced_span(traced, rows.of_stream[&at.id()]);
                 if let Some(Logged { operation, .. }) = operation.filter(|of| of.operation.kind == span.kind)
                 {
                     span.label = operation.label.into();
@@ -418,12 +421,9 @@ mod tests {
     /// The stream `Upload` has two copies. The stream `Compute` has a kernel, a wait for the second
     /// copy, and a graph.
     fn collected() -> Collected {
-        let at = |raw| StreamRef {
-            raw: RawStream(raw),
-            id: StreamId::new(),
-        };
+        let at = |raw| StreamRef::without_clock(RawStream(raw));
         let streams = vec![(at(1), "example::Upload<Gpu<0>>"), (at(2), "example::Compute")];
-        let (upload, compute) = (streams[0].0.id, streams[1].0.id);
+        let (upload, compute) = (streams[0].0.id(), streams[1].0.id());
         let operation = |kind, label| Operation {
             kind,
             label,

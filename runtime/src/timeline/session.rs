@@ -95,7 +95,7 @@ impl Session {
     fn know(&self, at: StreamRef, tag: &'static str) {
         let streams = &mut self.collected().streams;
         // There are few streams: a search is faster than a hash.
-        if streams.iter().all(|(known, _)| known.id != at.id) {
+        if streams.iter().all(|(known, _)| known.id() != at.id()) {
             streams.push((at, tag));
         }
     }
@@ -133,25 +133,25 @@ impl Observer for Session {
             Source::Model => work(),
             Source::Cupti => {
                 work()?;
-                self.log(|log| log.operation(at.id, operation, None));
+                self.log(|log| log.operation(at.id(), operation, None));
                 Ok(())
             }
             Source::Events => {
                 let start = Marks::start(&self.events, at);
                 work()?;
                 let marks = start.and_then(|start| start.end(&self.events, at));
-                self.log(|log| log.operation(at.id, operation, marks));
+                self.log(|log| log.operation(at.id(), operation, marks));
                 Ok(())
             }
         }
     }
 
     fn event_recorded(&self, at: StreamRef, event: RawEvent) {
-        self.log(|log| log.record(at.id, event));
+        self.log(|log| log.record(at.id(), event));
     }
 
     fn stream_waits(&self, at: StreamRef, event: RawEvent) {
-        self.log(|log| log.wait(at.id, event));
+        self.log(|log| log.wait(at.id(), event));
     }
 
     fn host_waits(&self, stream: StreamId, wait: &mut dyn FnMut() -> DriverResult<()>) -> DriverResult<()> {

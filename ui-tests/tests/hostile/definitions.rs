@@ -51,7 +51,7 @@ fn faults(name: &str, rules: &TokenStream) -> Vec<String> {
 }
 
 /// The right sides of `(..) => { .. };`.
-fn transcribers(rules: &TokenStream) -> Vec<TokenStream> {
+pub(crate) fn transcribers(rules: &TokenStream) -> Vec<TokenStream> {
     let groups: Vec<TokenStream> = rules
         .clone()
         .into_iter()

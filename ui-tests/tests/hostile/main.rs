@@ -11,6 +11,7 @@
 //! tags.
 #![forbid(unsafe_code)]
 
+mod bindings;
 mod brands;
 mod definitions;
 mod macros;

@@ -66,6 +66,19 @@ impl Rustc {
         results.into_inner().unwrap()
     }
 
+    /// The source with its macros expanded. rustc prints it for nightly only; the variable lets the
+    /// pinned rustc print it too.
+    pub(crate) fn expanded(&self, name: &str, source: &str) -> String {
+        let file = format!("{name}.rs");
+        self.file(&file, source);
+        let mut rustc = self.rustc();
+        rustc
+            .env("RUSTC_BOOTSTRAP", "1")
+            .args(["--crate-type=rlib", "--crate-name=hostile", "-Zunpretty=expanded"])
+            .arg(&file);
+        checked(&rustc.output().unwrap())
+    }
+
     fn library(&self, name: &str, source: &str) -> Result<(), String> {
         let file = format!("{name}.rs");
         self.file(&file, source);

@@ -3,10 +3,12 @@
 //! 1. A safe function or macro that documentation does not show does no harm, whoever calls it:
 //!    `docs/surface/harmless.txt` gives the reason for each. It also gives the reason for each
 //!    trait that a type without documentation implements, `Clone` and `Default` included.
-//! 2. A sealed trait, or a trait that is `unsafe` to implement, makes a promise. `dyn Trait` would
+//! 2. A safe function that takes a raw handle or an address, alone or inside another type, gets
+//!    numbers that anyone makes. The same file says what it does with them.
+//! 3. A sealed trait, or a trait that is `unsafe` to implement, makes a promise. `dyn Trait` would
 //!    implement the trait without keeping the promise. So `dyn Trait` must not exist, or the same
 //!    file says why it does no harm.
-//! 3. A program calls the methods of each sealed trait through a bound, and says so in a comment.
+//! 4. A program calls the methods of each sealed trait through a bound, and says so in a comment.
 //!    The program is a case or twin of `ui-tests`, or a test of the device library.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,11 +31,14 @@ impl Entry {
     }
 }
 
-/// Checks all three rules. The error has a line for each problem.
+/// Checks all rules. The error has a line for each problem.
 pub(super) fn check(root: &Path, lists: &Lists) -> Result<(), Box<dyn Error>> {
     let entries: Vec<&Entry> = lists.values().flatten().collect();
     let reasons = fs::read_to_string(root.join(REASONS)).map_err(|error| format!("{REASONS}: {error}"))?;
     let mut problems = unreasoned(&entries, &reasons);
+    if !raw_types(&entries).contains("Hint") {
+        problems.push("`Hint` holds handles, and the search for such types does not find it".to_owned());
+    }
     problems.extend(uncalled(&entries, &programs(root)?));
     match problems.is_empty() {
         true => Ok(()),
@@ -70,11 +75,16 @@ fn unreasoned(entries: &[&Entry], reasons: &str) -> Vec<String> {
             )),
         }
     }
+    let raw = raw_types(entries);
     for entry in entries {
         let (name, what) = match &entry.kind {
             Kind::Function { is_unsafe: false } if entry.is_unseen() => {
                 (entry.path.clone(), "safe code of any crate can call it")
             }
+            Kind::Function { is_unsafe: false } if takes_raw(entry, &raw) => (
+                entry.path.clone(),
+                "safe code of any crate can call it with any handle or address",
+            ),
             // Traits that only show or compare a value, or say where it may go, give no new access.
             Kind::Implementation { of }
                 if entry.is_unseen()
@@ -110,13 +120,86 @@ fn unreasoned(entries: &[&Entry], reasons: &str) -> Vec<String> {
     problems
 }
 
+/// The names of the types that hold a raw handle or an address: the handles themselves, and each
+/// type with a public field of such a type.
+fn raw_types(entries: &[&Entry]) -> BTreeSet<String> {
+    let last = |path: &str| path.rsplit("::").next().unwrap_or_default().to_owned();
+    let mut raw: BTreeSet<String> = ["DeviceAddress", "NonNull"].map(str::to_owned).into();
+    for entry in entries {
+        let name = last(&entry.path);
+        let is_handle = name
+            .strip_prefix("Raw")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+        if is_handle && entry.text.contains("[anyone makes one]") {
+            raw.insert(name);
+        }
+    }
+    loop {
+        let mut more = Vec::new();
+        for entry in entries {
+            let Some((field, ty)) = entry
+                .text
+                .strip_prefix("field ")
+                .and_then(|text| text.split_once(": "))
+            else {
+                continue;
+            };
+            if !mentions(ty, &raw) {
+                continue;
+            }
+            // `krate::Type.field` or `krate::Enum::Variant.field`.
+            let of = field.rsplit_once('.').map_or(field, |(of, _)| of);
+            let capital = |name: &&str| name.starts_with(|c: char| c.is_ascii_uppercase());
+            let of = of.split("::").find(capital);
+            more.extend(of.map(str::to_owned).filter(|of| !raw.contains(of)));
+        }
+        if more.is_empty() {
+            return raw;
+        }
+        raw.extend(more);
+    }
+}
+
+fn mentions(types: &str, raw: &BTreeSet<String>) -> bool {
+    types.contains("*const ")
+        || types.contains("*mut ")
+        || types
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .any(|word| raw.contains(word))
+}
+
+/// Whether a function has a parameter that holds a raw handle or an address. The methods of such a
+/// type itself see nothing but their own number.
+fn takes_raw(entry: &Entry, raw: &BTreeSet<String>) -> bool {
+    let parameters = entry
+        .text
+        .split_once(&format!("fn {}", entry.path))
+        .and_then(|(_, rest)| {
+            let start = rest.find('(')?;
+            let mut depth = 0_usize;
+            let end = rest[start..].find(|c: char| {
+                match c {
+                    '(' => depth += 1,
+                    ')' => depth -= 1,
+                    _ => {}
+                }
+                depth == 0
+            })?;
+            Some(&rest[start..start + end])
+        });
+    parameters.is_some_and(|parameters| mentions(parameters, raw))
+}
+
 /// Whether all that begins like this belongs to one type or trait. Their names begin with a capital
 /// letter, and names of modules and functions do not.
 fn is_of_one_type(start: &str) -> bool {
     let implementations = || Some(start.rsplit_once(": ")?.0);
     let of = start.strip_suffix("::").or_else(implementations);
     let name = of.and_then(|of| of.rsplit("::").next());
-    name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_uppercase()))
+    name.is_some_and(|name| {
+        name.trim_start_matches('_')
+            .starts_with(|c: char| c.is_ascii_uppercase())
+    })
 }
 
 fn matches(pattern: &str, name: &str) -> bool {
@@ -247,6 +330,41 @@ mod tests {
             entry("a::asked", SAFE, false, Way::Asked),
         ];
         assert_eq!(unreasoned(&fine.iter().collect::<Vec<_>>(), ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_safe_function_with_a_handle_inside_its_parameter_needs_a_reason() {
+        let shown = |path: &str, kind, text: &str| Entry {
+            text: text.to_owned(),
+            ..entry(path, kind, false, Way::Path)
+        };
+        let types = [
+            shown(
+                "a::RawStream",
+                Kind::Other,
+                "struct a::RawStream [anyone makes one]",
+            ),
+            shown("a::Call::Wait._", Kind::Other, "field a::Call::Wait.0: RawStream"),
+            shown("a::Note.call", Kind::Other, "field a::Note.call: Option<Call>"),
+        ];
+        let asked = |kind, text: &str| {
+            let function = shown("a::T::tell", kind, text);
+            let entries: Vec<&Entry> = types.iter().chain([&function]).collect();
+            unreasoned(&entries, "").len()
+        };
+        assert_eq!(asked(SAFE, "fn a::T::tell(&self, note: &[Note]) -> bool"), 1);
+        assert_eq!(
+            asked(SAFE, "fn a::T::tell(&self, of: fn(u32) -> u8, at: *mut u8)"),
+            1
+        );
+        assert_eq!(
+            asked(UNSAFE, "unsafe fn a::T::tell(&self, note: &[Note]) -> bool"),
+            0
+        );
+        assert_eq!(
+            asked(SAFE, "fn a::T::tell(&self, of: fn(u32) -> u8) -> RawStream"),
+            0
+        );
     }
 
     #[test]

@@ -12,10 +12,17 @@ pub(crate) fn length(file: &str, source: &str) -> Option<String> {
 }
 
 /// The errors of comments that are too wide, examples and tables included. Only an address that
-/// fills its line may be wider: the target of any other link fits into a line of its own.
+/// fills its line may be wider: the target of any other link fits into a line of its own. C has
+/// comments of several lines, which begin with a star.
 pub(crate) fn wide_comments(file: &str, source: &str) -> Vec<String> {
+    let marks: &[&str] = if file.ends_with(".rs") {
+        &["//"]
+    } else {
+        &["//", "/*", "* "]
+    };
     let comments = (1..).zip(source.lines()).filter_map(|(number, line)| {
-        let comment = line.trim_start().strip_prefix("//")?;
+        let line_start = line.trim_start();
+        let comment = marks.iter().find_map(|mark| line_start.strip_prefix(mark))?;
         Some((number, line, comment.trim_start_matches(['/', '!']).trim_start()))
     });
     comments
@@ -88,6 +95,14 @@ fn too_wide(file: &str, number: usize, line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn comments_of_several_lines_in_c_are_held_to_the_width() {
+        let wide = "x ".repeat(60);
+        let source = format!("/* {wide}\n * {wide}\n * fits */\nint a = 1;\n");
+        assert_eq!(wide_comments("a.c", &source).len(), 2);
+        assert_eq!(wide_comments("a.rs", &source).len(), 0);
+    }
 
     #[test]
     fn files_of_too_many_lines_are_refused() {

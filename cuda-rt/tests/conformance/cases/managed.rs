@@ -194,6 +194,44 @@ pub(crate) fn a_graph_works_on_managed_memory(driver: &Arc<dyn Driver>) {
     memory.free();
 }
 
+/// An update changes no copy of the device's memory to one of managed memory, or back. It changes
+/// fills so.
+pub(crate) fn an_update_keeps_the_kind_of_the_memory_of_copies(driver: &Arc<dyn Driver>) {
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let Some(memory) = Managed::new(&rig, 400) else {
+        return;
+    };
+    let (block, other) = (rig.zeroed(400, stream), rig.zeroed(400, stream));
+    let host = rig.host(400);
+    rig.synchronize(stream);
+    type Work<'a> = &'a dyn Fn(Block);
+    let works: [(Work<'_>, bool); 5] = [
+        (&|block| rig.upload(block, host, stream), false),
+        (&|block| rig.download(host, block, stream), false),
+        (&|block| rig.copy(block, other, stream), false),
+        (&|block| rig.copy(other, block, stream), false),
+        (&|block| rig.fill(block, &[1], stream), true),
+    ];
+    for (number, (work, changes)) in works.into_iter().enumerate() {
+        for [from, to] in [[block, memory.block], [memory.block, block]] {
+            rig.begin_capture(stream);
+            work(from);
+            let graph = rig.end_capture(stream).expect("a graph");
+            rig.begin_capture(stream);
+            work(to);
+            let updated = rig.update_graph(graph, stream).map_err(|error| error.code());
+            let refused = Err(ErrorCode::GRAPH_EXEC_UPDATE_FAILURE);
+            assert_eq!(updated, if changes { Ok(()) } else { refused }, "{number}");
+            // On an error the graph keeps its contents.
+            rig.launch_graph(graph, stream);
+            rig.synchronize(stream);
+            rig.destroy_graph(graph);
+        }
+    }
+    memory.free();
+}
+
 pub(crate) fn a_panic_leaves_the_closure(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let panicked = catch_unwind(AssertUnwindSafe(|| {

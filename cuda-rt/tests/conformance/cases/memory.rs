@@ -47,6 +47,31 @@ pub(crate) fn reuse_follows_the_order_of_the_stream(driver: &Arc<dyn Driver>) {
     }
 }
 
+/// A block that is kept for its next owner: the driver is told, and the next owner's bytes are
+/// what it wrote.
+pub(crate) fn a_block_may_be_kept_for_its_next_owner(driver: &Arc<dyn Driver>) {
+    const ROUNDS: usize = 50;
+    let rig = Rig::new(driver);
+    let stream = rig.stream();
+    let host = rig.host(ROUNDS * 1024);
+    let block = rig.alloc(1024, stream).expect("allocate");
+    for round in 0..ROUNDS {
+        rig.fill(block, &[round as u8], stream);
+        rig.download(host.part(round * 1024, 1024), block, stream);
+        // SAFETY: the stream is live, and the block is used again behind `note_alloc` only.
+        unsafe { driver.note_free(block.address, stream) }.expect("note");
+        // SAFETY: as above, in the order of one stream.
+        unsafe { driver.note_alloc(block.address, stream) }.expect("note");
+    }
+    // SAFETY: as above.
+    unsafe { driver.note_free(block.address, stream) }.expect("note");
+    // What is kept is freed like any block.
+    rig.free(block, stream);
+    rig.synchronize(stream);
+    let expected: Vec<u8> = (0..ROUNDS).flat_map(|round| [round as u8; 1024]).collect();
+    assert_eq!(host.read(), expected);
+}
+
 pub(crate) fn a_block_moves_between_streams(driver: &Arc<dyn Driver>) {
     let rig = Rig::new(driver);
     let (owner, user) = (rig.stream(), rig.stream());

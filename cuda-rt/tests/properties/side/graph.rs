@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use cuda_rt::driver::{DriverError, ErrorCode};
 use cuda_rt::{Error, Live, Stream};
 
 use super::{Side, catch, panic_on_purpose, work_on};
 use crate::counts::Kind;
 use crate::object::{FORKED, Lane, State, WRITTEN, slices};
 use crate::plan::Work;
-use crate::work::{apply, apply_read, enqueue, resolve};
+use crate::work::{Op, apply, apply_read, enqueue, resolve};
 
 /// A graph to be captured.
 #[derive(Clone, Copy)]
@@ -137,7 +138,21 @@ impl<D: Live> Side<D> {
                 });
                 let Some(updated) = updated else { continue };
                 // Calls that differ from the captured ones are not an update, and change nothing.
-                if !matches!(updated, Err(Error::NotAnUpdate { .. })) && self.note(updated).is_some() {
+                // Nor does a copy become one of memory of another kind, as a copy of mapped memory
+                // may. CUDA refuses updates of most graphs that have a copy of rows.
+                let refusable = |op: &Op| matches!(op, Op::Rows { .. } | Op::Mapped { .. });
+                let may_refuse = ops.iter().chain(&others).flatten().any(refusable);
+                let is_managed = |op: Option<Op>| managed.is_some_and(|it| op.is_some_and(|op| op.uses(it)));
+                let refused = match &updated {
+                    Err(Error::NotAnUpdate { .. }) => true,
+                    Err(error) => {
+                        let code = error.driver().map(DriverError::code);
+                        code == Some(ErrorCode::GRAPH_EXEC_UPDATE_FAILURE)
+                            && (may_refuse || is_managed(ops[1]) != is_managed(others[1]))
+                    }
+                    Ok(()) => false,
+                };
+                if !refused && self.note(updated).is_some() {
                     ops = others;
                     self.tally.updated += 1;
                 }

@@ -1,7 +1,7 @@
 //! A run-time number of parts: split, moved, shuffled and joined.
 #![forbid(unsafe_code)]
 
-use cuda_rt::simulator::{Call, Order, SimConfig};
+use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, DeviceBuffer, Error, PinnedBuffer};
 
 use crate::devices::for_each_device;
@@ -81,7 +81,7 @@ fn parts_travel_apart_and_become_one_buffer() {
 fn a_refused_join_names_the_part_and_gives_all_back() {
     Device::simulated(SimConfig::new().order(Order::Random), |gpu| {
         let compute = gpu.stream::<Compute<_>>().unwrap();
-        let frees = || gpu.simulator().unwrap().counters().calls(Call::Free);
+        let frees = || gpu.simulator().unwrap().counters().frees();
         let before = frees();
         let mut parts = compute.alloc_zeroed::<u32>(12).unwrap().split_into(4);
         parts.swap(1, 2);

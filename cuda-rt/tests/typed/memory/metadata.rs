@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cuda_rt::simulator::{Call, SimConfig};
+use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Bundle, Constant, Device, DeviceBuffer, Idle, Metadata, Place};
 
 use crate::devices::for_each_device;
@@ -115,7 +115,7 @@ fn attack_a_destructor_that_panics_while_its_bundle_is_freed() {
                 about,
                 after: compute.alloc_zeroed(3).unwrap(),
             };
-            let frees = || gpu.simulator().unwrap().counters().calls(Call::Free);
+            let frees = || gpu.simulator().unwrap().counters().frees();
             let loud = || Metadata::new(Loud(Arc::clone(&dropped)));
             let before = frees();
             let pending = compute.release(tensor(loud())).unwrap();

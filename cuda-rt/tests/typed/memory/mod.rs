@@ -5,6 +5,7 @@ mod bundles;
 mod cast;
 mod constant;
 mod derived;
+mod device_pool;
 mod foreign;
 mod kept;
 mod managed;

@@ -6,4 +6,5 @@ mod future;
 mod handoff;
 mod in_flight;
 mod join;
+mod redundant;
 mod timed_event;

@@ -1,7 +1,7 @@
 //! Indices, outputs of a thread's own, chunks, shared memory, and what threads draw and print.
 
-use device_std::Random;
 use device_std::prelude::*;
+use device_std::{Random, TilePlace};
 use half::f16;
 
 /// Where the thread is, in a launch of one dimension.
@@ -42,6 +42,61 @@ pub fn columns(i: Index2, output: PerThreadColumn<u32, 4>) {
     for k in 0..4 {
         output.set(i, k, ((i.y() * i.width() + i.x()) * 10 + k) as u32);
     }
+}
+
+/// Each thread writes two chunks: 10 · the element's position, plus the chunk.
+#[kernel]
+pub fn tiles(i: Index2, output: PerThreadTile<u32, 4, 2>) {
+    let number = |x: usize, y: usize, k: usize| ((y * i.width() + x) * 10 + k) as u32;
+    let chunk = |k| match output.place(i) {
+        TilePlace::Row { x, y } => core::array::from_fn(|q| number(x + q, y + 4 * k, k)),
+        TilePlace::Column { x, y } => core::array::from_fn(|q| number(x, y + 4 * k + q, k)),
+    };
+    output.set(i, [chunk(0), chunk(1)]);
+}
+
+/// The aligned chunks of an input, reversed, between the elements before and after them.
+#[kernel]
+pub fn aligned_chunks(i: Index1, input: &[u16], output: PerThreadChunk<u16, 8>) {
+    let (before, chunks, after) = input.aligned_chunks::<8>();
+    let middle = before.len()..before.len() + 8 * chunks.len();
+    output.set(
+        i,
+        core::array::from_fn(|k| {
+            let at = 8 * i.get() + k;
+            if let Some(value) = before.get(at) {
+                *value
+            } else if middle.contains(&at) {
+                let [chunk, lane] = [(at - middle.start) / 8, (at - middle.start) % 8];
+                chunks
+                    .get(chunks.len() - 1 - chunk)
+                    .map_or(0, |chunk| chunk[lane])
+            } else {
+                after.get(at - middle.end).copied().unwrap_or(1)
+            }
+        }),
+    );
+}
+
+/// Each thread writes three elements of several words at once, and reads those of another thread.
+#[kernel(block = 64)]
+pub fn strided(mut block: Block, tile: BlockUninit<[u16; 8], 192>, output: PerThread<[u16; 8]>) {
+    let tile = tile.init_strided(&mut block, |thread| {
+        core::array::from_fn::<_, 3, _>(|k| {
+            core::array::from_fn(|q| (thread.index() * 100 + k * 10 + q) as u16)
+        })
+    });
+    let view = tile.view();
+    block.threads(|thread| {
+        if let Some(index) = thread.index_in_launch() {
+            let parts: [[u16; 8]; 3] =
+                core::array::from_fn(|k| view.read(thread, k * 64 + 63 - thread.index()));
+            output.set(
+                index,
+                core::array::from_fn(|q| parts[0][q] ^ (parts[1][q] << 1) ^ (parts[2][q] << 2)),
+            );
+        }
+    });
 }
 
 macro_rules! chunks {

@@ -196,8 +196,9 @@ impl Events for CaptureLog {
 
 impl Memory for CaptureLog {
     cuda_rt_driver::memory_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
-        memory_info, pool_stats, reset_pool_peaks, set_release_threshold, trim_pool, register_host,
-        unregister_host, alloc_write_combined, free_write_combined, mapped_address,
+        note_free, note_alloc, memory_info, pool_stats, reset_pool_peaks, set_release_threshold,
+        trim_pool, register_host, unregister_host, alloc_write_combined, free_write_combined,
+        mapped_address,
     }
 
     cuda_rt_driver::memory_calls! { |this: &CaptureLog, call(&Inner)|

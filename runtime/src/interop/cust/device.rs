@@ -6,6 +6,7 @@ use cust::context::Context;
 
 use crate::device::{Device, InstanceKey, checked, instance, prepared};
 use crate::error::{OpenError, Result};
+use crate::order::clocks::Clocks;
 use crate::tag::Scoped;
 use cuda_rt_driver::Backend;
 use cuda_rt_driver_cuda::cust::{CustDriver, ordinal};
@@ -51,7 +52,7 @@ impl Device {
     ) -> Result<R, OpenError> {
         let driver: Arc<CustDriver> = CustDriver::over(context).map_err(OpenError::NoGpu)?;
         let driver = checked(driver).map_err(OpenError::NoGpu)?;
-        let core = prepared(driver, "Device::with_cust")?;
+        let core = prepared(driver, "Device::with_cust", Clocks::of_process())?;
         Ok(body(Device::from_core(core)))
     }
 }

@@ -10,7 +10,7 @@ use super::stream::{check, cuda};
 use crate::device::Device;
 use crate::error::{During, Refused, Result};
 use crate::memory::{DeviceBuffer, DeviceSlice, Element, PinnedBuffer};
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use crate::stream::Stream;
 use crate::tag::{Idle, Live, Place, StreamTag};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawStream};
@@ -180,7 +180,7 @@ where
         }
         // A failed wait is not a finished wait, and neither is a wait that unwinds: the buffer is
         // then leaked.
-        let ours = Unless::leaked(self);
+        let ours = Leaked::new(self);
         let copied = Cell::new(None);
         let copy = || copied.set(Some(copy_out(source, len * size_of::<T>())));
         let entered = cuda_rt_driver::Streams::foreign(&*driver, CALL, DEFAULT_STREAM, &[], &copy);

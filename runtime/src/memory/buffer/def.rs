@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::super::parts::SplitBlock;
 use crate::device::core::DeviceCore;
+use crate::memory::BlockAddress;
 use crate::order::stream_ref::StreamRef;
 use crate::tag::Idle;
-use cuda_rt_driver::DeviceAddress;
 
 /// Owns `len` elements of device memory; `P` says which stream they belong to, or [`Idle`].
 ///
@@ -16,8 +16,9 @@ use cuda_rt_driver::DeviceAddress;
 /// of that stream take. An idle buffer must first be [adopted](crate::Stream::adopt) by a stream. A
 /// buffer moves between streams through a [`Handoff`](crate::Handoff) only.
 ///
-/// Dropping a buffer frees its memory in the order of its last stream (`cuMemFreeAsync`), after all
-/// work that uses it. The drop does not block ([H21](crate::hazards#h21)).
+/// Dropping a buffer leaves its memory to the next buffer of its last stream, in the order of that
+/// stream, after all work that uses it. The drop does not block ([H21](crate::hazards#h21)).
+/// [`Device::set_memory_caching`](crate::Device::set_memory_caching) has more.
 ///
 /// # Hazards prevented
 /// [H01](crate::hazards#h01)–[H06](crate::hazards#h06), [H11](crate::hazards#h11),
@@ -31,6 +32,8 @@ use cuda_rt_driver::DeviceAddress;
 // BUFFER-2. Every enqueued use of the memory is over, or ordered before the present end of the
 // stream `at`; or else the core takes no more work, and frees nothing.
 // BUFFER-3. While `P` is a stream tag, `at` is that stream.
+// BUFFER-4. If `address` says that the pool may keep the allocation, the allocation came from
+// `DevicePool::alloc`, for as many bytes as all its elements have.
 pub struct DeviceBuffer<T, P = Idle> {
     memory: ManuallyDrop<Memory>,
     marker: PhantomData<(T, fn(P) -> P)>,
@@ -39,7 +42,7 @@ pub struct DeviceBuffer<T, P = Idle> {
 /// The fields of a buffer. Dropping them frees no memory: if unwinding drops them, the memory
 /// leaks.
 pub(super) struct Memory {
-    pub(super) address: DeviceAddress,
+    pub(super) address: BlockAddress,
     /// In elements.
     pub(super) len: usize,
     pub(super) at: StreamRef,
@@ -49,7 +52,7 @@ pub(super) struct Memory {
 
 impl<T, P> DeviceBuffer<T, P> {
     /// # Safety
-    /// BUFFER-1 to BUFFER-3 hold for `memory`.
+    /// BUFFER-1 to BUFFER-4 hold for `memory`.
     #[inline]
     pub(super) unsafe fn new(memory: Memory) -> Self {
         Self {
@@ -64,7 +67,7 @@ impl<T, P> DeviceBuffer<T, P> {
     }
 
     /// # Safety
-    /// BUFFER-1 to BUFFER-3 hold again when the borrow ends.
+    /// BUFFER-1 to BUFFER-4 hold again when the borrow ends.
     #[inline]
     pub(super) unsafe fn memory_mut(&mut self) -> &mut Memory {
         &mut self.memory
@@ -84,7 +87,7 @@ impl<T, P> Drop for DeviceBuffer<T, P> {
     fn drop(&mut self) {
         // SAFETY: the memory is taken once: nothing uses the buffer after its drop.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
-        // SAFETY: BUFFER-1 and BUFFER-2 held for the buffer.
-        unsafe { memory.free() }
+        // SAFETY: BUFFER-1, BUFFER-2 and BUFFER-4 held for the buffer.
+        unsafe { memory.free(size_of::<T>()) }
     }
 }

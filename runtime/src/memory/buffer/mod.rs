@@ -18,6 +18,7 @@ use super::view::{DeviceView, DeviceViewMut};
 use crate::device::core::DeviceCore;
 use crate::error::{Error, Refused, Result};
 use crate::memory::bundle::{Bundle, OwnedBy};
+use crate::memory::{BlockAddress, DeviceBlock};
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
 use crate::tag::{DeviceTag, Idle, Place, StreamTag};
@@ -31,7 +32,7 @@ impl<T, P> fmt::Debug for DeviceBuffer<T, P> {
         write!(
             f,
             "DeviceBuffer({:#x}, {} elements)",
-            self.memory().address.0,
+            self.address().0,
             self.memory().len
         )
     }
@@ -51,21 +52,19 @@ impl<T, P> DeviceBuffer<T, P> {
     }
 
     pub(crate) fn address(&self) -> DeviceAddress {
-        self.memory().address
+        self.memory().address.address()
     }
 
     /// The buffer's start and end in bytes behind a multiple of [`UNIT_BYTES`], if other owners may
     /// have bytes in the same units. They have none in units of a whole allocation: the pool's
     /// allocations begin at multiples of 256 bytes.
     pub(crate) fn shared_units(&self) -> Option<(usize, usize)> {
-        let Memory {
-            address, len, split, ..
-        } = self.memory();
-        let bytes = len * size_of::<T>();
+        let Memory { len, split, .. } = self.memory();
+        let (address, bytes) = (self.address(), len * size_of::<T>());
         let block = split.as_ref()?;
         let behind = |address: u64| (address % UNIT_BYTES) as usize;
         let start = behind(address.0);
-        let end = match block.ends_with(*address, bytes) {
+        let end = match block.ends_with(address, bytes) {
             true => 0,
             false => behind(address.0 + bytes as u64),
         };
@@ -85,6 +84,36 @@ impl<T, P> DeviceBuffer<T, P> {
     }
 
     /// # Safety
+    /// BUFFER-1 to BUFFER-4 hold. If the elements have 0 bytes, the address may be any address.
+    pub(crate) unsafe fn from_block(
+        core: &Arc<DeviceCore>,
+        at: StreamRef,
+        block: DeviceBlock,
+        len: usize,
+    ) -> Self {
+        let empty = len == 0 || size_of::<T>() == 0;
+        let block = match empty {
+            true => DeviceBlock {
+                address: DANGLING,
+                pooled_bytes: 0,
+            },
+            false => block,
+        };
+        let memory = Memory {
+            address: BlockAddress::new(block),
+            len,
+            at,
+            core: Arc::clone(core),
+            split: None,
+        };
+        // SAFETY: BUFFER-1 to BUFFER-4 hold by this function's contract. If there are no bytes, the
+        // address dangles, as BUFFER-1 demands.
+        unsafe { Self::new(memory) }
+    }
+
+    /// A buffer of memory that the driver alone may have back.
+    ///
+    /// # Safety
     /// BUFFER-1 to BUFFER-3 hold. If the elements have 0 bytes, `address` may be any address.
     pub(crate) unsafe fn from_raw_at(
         core: &Arc<DeviceCore>,
@@ -92,17 +121,12 @@ impl<T, P> DeviceBuffer<T, P> {
         address: DeviceAddress,
         len: usize,
     ) -> Self {
-        let empty = len == 0 || size_of::<T>() == 0;
-        let memory = Memory {
-            address: if empty { DANGLING } else { address },
-            len,
-            at,
-            core: Arc::clone(core),
-            split: None,
+        let block = DeviceBlock {
+            address,
+            pooled_bytes: 0,
         };
-        // SAFETY: BUFFER-1 to BUFFER-3 hold by this function's contract. If there are no bytes, the
-        // address dangles, as BUFFER-1 demands.
-        unsafe { Self::new(memory) }
+        // SAFETY: this function's contract. BUFFER-4: `pooled_bytes` is 0.
+        unsafe { Self::from_block(core, at, block, len) }
     }
 
     /// A buffer of foreign memory: `foreign` gives the memory back, and nothing frees it here.
@@ -119,7 +143,8 @@ impl<T, P> DeviceBuffer<T, P> {
         // SAFETY: BUFFER-1 to BUFFER-3 hold by this function's contract.
         let mut memory = unsafe { Self::from_raw_at(core, at, address, len) }.into_memory();
         let bytes = len * size_of::<T>();
-        memory.split = Some(Arc::new(SplitBlock::new(memory.address, bytes, Some(foreign))));
+        let block = memory.address.block(bytes);
+        memory.split = Some(Arc::new(SplitBlock::new(block, bytes, Some(foreign))));
         // SAFETY: BUFFER-1: the memory is all of a foreign block. BUFFER-2 and BUFFER-3 held for
         // the buffer above, and `at` is unchanged.
         unsafe { Self::new(memory) }
@@ -167,14 +192,14 @@ impl<T, P> DeviceBuffer<T, P> {
         let memory = unsafe { self.memory_mut() };
         if owned && memory.split.is_none() {
             let bytes = len * size_of::<T>();
-            memory.split = Some(Arc::new(SplitBlock::new(memory.address, bytes, None)));
+            let block = memory.address.block(bytes);
+            memory.split = Some(Arc::new(SplitBlock::new(block, bytes, None)));
         }
         memory.len = mid;
         let rest = Memory {
-            address: if owned {
-                DeviceAddress(memory.address.0 + (mid * size_of::<T>()) as u64)
-            } else {
-                DANGLING
+            address: match owned {
+                true => memory.address.plus(mid * size_of::<T>()),
+                false => memory.address,
             },
             len: len - mid,
             at: memory.at,
@@ -213,7 +238,7 @@ impl<T, P> DeviceBuffer<T, P> {
     #[inline]
     fn at_when_idle(&self) -> StreamRef {
         let Memory { at, core, .. } = self.memory();
-        match at.id.is_adopted() {
+        match at.is_adopted() {
             true => core.stream_for_frees(),
             false => *at,
         }
@@ -248,7 +273,7 @@ impl<T, P> DeviceBuffer<T, P> {
         let mut memory = self.into_memory();
         memory.len = len;
         if let Some(block) = &mut memory.split
-            && block.is_whole(memory.address, len * size_of::<T>())
+            && block.is_whole(memory.address.address(), len * size_of::<T>())
         {
             memory.split = None;
         }
@@ -262,9 +287,9 @@ impl<T, P> DeviceBuffer<T, P> {
     pub(super) fn is_before(&self, tail: &Self) -> bool {
         let (first, second) = (self.memory(), tail.memory());
         match (&first.split, &second.split) {
-            (Some(block), Some(other)) => Arc::ptr_eq(block, other) && self.end() == second.address,
+            (Some(block), Some(other)) => Arc::ptr_eq(block, other) && self.end() == tail.address(),
             // Two empty buffers join. Two whole allocations never do.
-            (None, None) => first.address == DANGLING && second.address == DANGLING,
+            (None, None) => self.address() == DANGLING && tail.address() == DANGLING,
             _ => false,
         }
     }
@@ -308,8 +333,9 @@ impl<T, P> DeviceBuffer<T, P> {
 
 impl Memory {
     /// # Safety
-    /// BUFFER-1 and BUFFER-2 hold.
-    unsafe fn free(self) {
+    /// BUFFER-1, BUFFER-2 and BUFFER-4 hold for elements of this size.
+    #[inline]
+    unsafe fn free(self, element_bytes: usize) {
         let Self {
             address,
             len,
@@ -325,14 +351,15 @@ impl Memory {
                 }
             });
         }
-        if address == DANGLING {
+        if address.address() == DANGLING {
             return;
         }
         // After a failed ordering BUFFER-2 says nothing about the order, and the memory is leaked.
-        if let Ok(driver) = core.ordered() {
+        if core.check().is_ok() {
+            let block = address.block(len * element_bytes);
             // SAFETY: BUFFER-1 and BUFFER-2: nothing else owns the memory, and every use is ordered
-            // before the present end of `at`. The core keeps the stream. An error leaks the memory.
-            let _ = unsafe { driver.free(address, at.raw) };
+            // before the present end of `at`. BUFFER-4: the buffer is all of its allocation.
+            unsafe { core.memory().free(block, at) };
         }
     }
 }
@@ -458,9 +485,10 @@ unsafe impl<T, D: DeviceTag> Bundle for DeviceBuffer<T, Idle<D>> {
                 core,
                 split: None,
             };
-            // SAFETY: BUFFER-1 held for the buffer. BUFFER-2: every use is over once the fence is
-            // over, and `at` waits for the fence, or the fence is the present end of `at`.
-            unsafe { memory.free() }
+            // SAFETY: BUFFER-1 and BUFFER-4 held for the buffer. BUFFER-2: every use is over once
+            // the fence is over, and `at` waits for the fence, or the fence is the present end of
+            // `at`.
+            unsafe { memory.free(size_of::<T>()) }
         }
     }
 }

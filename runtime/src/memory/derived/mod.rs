@@ -75,13 +75,13 @@ macro_rules! __bundle {
             type Ref<'__v, __S: $crate::StreamTag> = $by_ref<$($lifetime,)* '__v, $($other,)* __D, __S>;
 
             #[inline]
-            unsafe fn attach<__S: $crate::StreamTag>(self, __at: $crate::__private::StreamRef) -> Self::On<__S> {
+            unsafe fn attach<__S: $crate::StreamTag>(self, __at @ _: $crate::__private::StreamRef) -> Self::On<__S> {
                 // SAFETY: this function's contract covers the call.
                 unsafe { $crate::__private::attach::<Self, __S>(self, __at) }
             }
 
             #[inline]
-            unsafe fn idle_from<__S: $crate::StreamTag>(__on: Self::On<__S>) -> Self {
+            unsafe fn idle_from<__S: $crate::StreamTag>(__on @ _: Self::On<__S>) -> Self {
                 // SAFETY: this function's contract covers the call.
                 unsafe { $crate::__private::idle_from::<Self, __S>(__on) }
             }
@@ -96,16 +96,16 @@ macro_rules! __bundle {
                 unsafe { $crate::__private::by_ref::<Self, __S>(self) }
             }
 
-            unsafe fn retire(self, __fence: &mut $crate::__private::Fence) {
+            unsafe fn retire(self, __fence @ _: &mut $crate::__private::Fence) {
                 // SAFETY: this function's contract covers the call.
                 unsafe { $crate::__private::retire::<Self>(self, __fence) }
             }
 
-            fn note_host_access(&self, __passed: $crate::__private::ToHost) {
+            fn note_host_access(&self, __passed @ _: $crate::__private::ToHost) {
                 match self { $(
                     $($form)::+ { $($member: $part @ _,)* $($plain_member: _,)* } => {
                         $(
-                            let $part = $crate::__private::Exact($part);
+                            let $part @ _ = $crate::__private::Exact($part);
                             $crate::__private::note_host_access($part, __passed);
                         )*
                     }
@@ -124,16 +124,16 @@ macro_rules! __bundle {
             #[inline]
             fn attach_parts<__S: $crate::StreamTag>(
                 self,
-                __with: $crate::__private::Attach<__S, __D>,
+                __with @ _: $crate::__private::Attach<__S, __D>,
             ) -> <Self as $crate::Bundle>::On<__S> {
                 match self { $(
                     $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
-                        $(let $plain = $crate::__private::Exact($plain);)*
+                        $(let $plain @ _ = $crate::__private::Exact($plain);)*
                         // If one part unwinds, the parts after it must leak: a drop would treat
                         // them as idle.
-                        $(let $part = $crate::__private::Unless::leaked($part);)*
+                        $(let $part @ _ = $crate::__private::Leaked::new($part);)*
                         $crate::__bundle! { @built $($form)::+
-                            parts = [$($member: $crate::__private::Attach::part(__with, $crate::__private::Unless::take_back($part));)*],
+                            parts = [$($member: $crate::__private::Attach::part(__with, $crate::__private::Leaked::take_back($part));)*],
                             plain = [$($plain_member: $plain;)*],
                         }
                     }
@@ -142,16 +142,16 @@ macro_rules! __bundle {
 
             #[inline]
             fn parts_back<__S: $crate::StreamTag>(
-                __on: <Self as $crate::Bundle>::On<__S>,
-                __with: $crate::__private::Back<__S, __D>,
+                __on @ _: <Self as $crate::Bundle>::On<__S>,
+                __with @ _: $crate::__private::Back<__S, __D>,
             ) -> Self {
                 match __on { $(
                     $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
-                        $(let $plain = $crate::__private::Exact($plain);)*
+                        $(let $plain @ _ = $crate::__private::Exact($plain);)*
                         // If one part unwinds, the parts before it must leak.
-                        $(let $part = $crate::__private::Unless::leaked($crate::__private::Back::part(__with, $part));)*
+                        $(let $part @ _ = $crate::__private::Leaked::new($crate::__private::Back::part(__with, $part));)*
                         $crate::__bundle! { @built $($form)::+
-                            parts = [$($member: $crate::__private::Unless::take_back($part);)*],
+                            parts = [$($member: $crate::__private::Leaked::take_back($part);)*],
                             plain = [$($plain_member: $plain;)*],
                         }
                     }
@@ -160,12 +160,12 @@ macro_rules! __bundle {
 
             fn view_parts<'__v, __S: $crate::StreamTag>(
                 &mut self,
-                __with: $crate::__private::BorrowMut<'__v, __S, __D>,
+                __with @ _: $crate::__private::BorrowMut<'__v, __S, __D>,
             ) -> <Self as $crate::Bundle>::View<'__v, __S> {
                 match self { $(
                     $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
-                        $(let $part = $crate::__private::Exact($part);)*
-                        $(let $plain = $crate::__private::Exact(*$plain);)*
+                        $(let $part @ _ = $crate::__private::Exact($part);)*
+                        $(let $plain @ _ = $crate::__private::Exact(*$plain);)*
                         $crate::__bundle! { @built $($view_form)::+
                             parts = [$($member: $crate::__private::BorrowMut::part(__with, $part);)*],
                             plain = [$($plain_member: $plain;)*],
@@ -176,12 +176,12 @@ macro_rules! __bundle {
 
             fn parts_by_ref<'__v, __S: $crate::StreamTag>(
                 &self,
-                __with: $crate::__private::Borrow<'__v, __S, __D>,
+                __with @ _: $crate::__private::Borrow<'__v, __S, __D>,
             ) -> <Self as $crate::Bundle>::Ref<'__v, __S> {
                 match self { $(
                     $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
-                        $(let $part = $crate::__private::Exact($part);)*
-                        $(let $plain = $crate::__private::Exact(*$plain);)*
+                        $(let $part @ _ = $crate::__private::Exact($part);)*
+                        $(let $plain @ _ = $crate::__private::Exact(*$plain);)*
                         $crate::__bundle! { @built $($ref_form)::+
                             parts = [$($member: $crate::__private::Borrow::part(__with, $part);)*],
                             plain = [$($plain_member: $plain;)*],
@@ -194,8 +194,8 @@ macro_rules! __bundle {
                 match self { $(
                     $($form)::+ { $($member: $part @ _,)* $($plain_member: _,)* } => {
                         // As in `attach_parts`.
-                        $(let $part = $crate::__private::Unless::leaked($part);)*
-                        $($crate::__private::Retire::part(&mut __with, $crate::__private::Unless::take_back($part));)*
+                        $(let $part @ _ = $crate::__private::Leaked::new($part);)*
+                        $($crate::__private::Retire::part(&mut __with, $crate::__private::Leaked::take_back($part));)*
                     }
                 )* }
             }
@@ -227,14 +227,14 @@ macro_rules! __bundle {
             $(for<$($on_for),*> $on_bounded: $($($on_outlives +)? $(?$on_maybe +)? $(for<$($on_higher),*> $on_bound +)?)*,)*
         {
             #[inline]
-            fn detach_parts(self, __with: $crate::__private::Detach<__S>) -> <Self as $crate::OwnedBy<__S>>::Idle {
+            fn detach_parts(self, __with @ _: $crate::__private::Detach<__S>) -> <Self as $crate::OwnedBy<__S>>::Idle {
                 match self { $(
                     $($form)::+ { $($member: $part @ _,)* $($plain_member: $plain @ _,)* } => {
-                        $(let $plain = $crate::__private::Exact($plain);)*
+                        $(let $plain @ _ = $crate::__private::Exact($plain);)*
                         // If one part unwinds, the parts before it must leak.
-                        $(let $part = $crate::__private::Unless::leaked($crate::__private::Detach::part(__with, $part));)*
+                        $(let $part @ _ = $crate::__private::Leaked::new($crate::__private::Detach::part(__with, $part));)*
                         $crate::__bundle! { @built $($form)::+
-                            parts = [$($member: $crate::__private::Unless::take_back($part);)*],
+                            parts = [$($member: $crate::__private::Leaked::take_back($part);)*],
                             plain = [$($plain_member: $plain;)*],
                         }
                     }
@@ -249,11 +249,11 @@ macro_rules! __bundle {
         parts = [$($member:tt: $part:expr;)*],
         plain = [$($plain_member:tt: $plain:ident;)*],
     ) => {{
-        let __here = $crate::__private::Exact(($($plain.0,)*));
-        let __made = $($form)::+ { $($member: $part,)* $($plain_member: $plain.0,)* };
+        let __here @ _ = $crate::__private::Exact(($($plain.0,)*));
+        let __made @ _ = $($form)::+ { $($member: $part,)* $($plain_member: $plain.0,)* };
         #[allow(irrefutable_let_patterns)]
         if let $($form)::+ { $($member: _,)* $($plain_member: $plain @ _,)* } = &__made {
-            let __there = $crate::__private::Exact(($(*$plain,)*));
+            let __there @ _ = $crate::__private::Exact(($(*$plain,)*));
             $crate::__private::same_type(__here, __there);
         }
         __made

@@ -21,7 +21,7 @@ use crate::kernel::KernelOutput;
 use crate::memory::bundle::{Bundle, OwnedBy};
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use crate::tag::{DeviceTag, Idle, IdlePlace, Live, Place, StreamTag};
 use cuda_rt_driver::{AccessKind, Advice, CallSite, DeviceAddress};
 
@@ -273,7 +273,7 @@ impl Memory {
             (Some(block), Some(at)) => {
                 // MANAGED-3: without a recorded event nothing says when the GPU is done with the
                 // block (obligation 4). It is then leaked.
-                let block = Unless::leaked(block);
+                let block = Leaked::new(block);
                 if let Ok(lease) = core.events().record(at, false) {
                     core.managed().give_back(block.take_back(), lease.into());
                 }
@@ -315,7 +315,7 @@ unsafe impl<T, D: DeviceTag> Bundle for ManagedBuffer<T, Idle<D>> {
 
     unsafe fn retire(self, fence: &mut Fence) {
         // If the record of an event unwinds, the memory is leaked.
-        let memory = Unless::leaked(self.into_memory());
+        let memory = Leaked::new(self.into_memory());
         let fence = fence.share();
         let Memory { block, core, .. } = memory.take_back();
         if let Some(block) = block {

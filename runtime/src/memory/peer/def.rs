@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::device::core::DeviceCore;
 use crate::memory::DeviceBuffer;
 use crate::order::stream_ref::StreamRef;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use crate::tag::{DeviceTag, Idle, Place};
 
 /// A buffer of the device `D`, on loan to another device; `P` says which stream of that device it
@@ -77,7 +77,7 @@ pub struct PeerBuffer<T, D: DeviceTag, P: Place> {
 /// The fields of a buffer. Dropping them outside a buffer leaks the memory.
 pub(super) struct Memory<T, D: DeviceTag> {
     /// Its type calls it idle, and it may not be.
-    pub(super) theirs: Unless<DeviceBuffer<T, Idle<D>>>,
+    pub(super) theirs: Leaked<DeviceBuffer<T, Idle<D>>>,
     pub(super) at: Option<StreamRef>,
     pub(super) core: Arc<DeviceCore>,
 }

@@ -17,7 +17,7 @@ use crate::memory::bundle::{Bundle, OwnedBy};
 use crate::order::fence::Fence;
 use crate::order::handoff::Handoff;
 use crate::order::stream_ref::StreamRef;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use crate::tag::{DeviceTag, Idle, Place, StreamTag};
 use cuda_rt_driver::DeviceAddress;
 
@@ -58,7 +58,7 @@ impl<T, D: DeviceTag, S: StreamTag> PeerBuffer<T, D, S> {
     /// `at` is the stream `S` on `core`, whose device has access to the memory of `theirs`, all of
     /// which came from its pool. Every use of `theirs` is ordered before the present end of `at`.
     pub(crate) unsafe fn on_loan(
-        theirs: Unless<DeviceBuffer<T, Idle<D>>>,
+        theirs: Leaked<DeviceBuffer<T, Idle<D>>>,
         at: StreamRef,
         core: &Arc<DeviceCore>,
     ) -> Self {

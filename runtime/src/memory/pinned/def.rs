@@ -52,8 +52,8 @@ pub(super) struct Memory {
 
 /// The memory that holds the elements.
 pub(super) enum Storage {
-    /// All of a block.
-    Whole(Block),
+    /// All of a block. It is in a box because a buffer moves with each handoff.
+    Whole(Box<Block>),
     /// A part of a split or foreign block, and its distance from the block's start, in bytes.
     Part(Arc<SplitPinned>, usize),
 }

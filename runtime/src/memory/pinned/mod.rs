@@ -21,7 +21,7 @@ use crate::error::{Error, Refused, Result};
 use crate::memory::bundle::{Bundle, OwnedBy, ToHost};
 use crate::order::fence::Fence;
 use crate::order::stream_ref::StreamRef;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use crate::tag::{DeviceTag, Idle, Live, StreamTag};
 use cuda_rt_driver::{CallSite, DeviceAddress, Hint};
 
@@ -178,6 +178,7 @@ impl<T, P> PinnedBuffer<T, P> {
     }
 
     /// Tells a checker that the host may access the elements from now on, or could until now.
+    #[cold]
     fn tell_host_has(&self, ToHost { passed, access }: ToHost) {
         // Cannot overflow: an allocation has this size.
         let bytes = self.len() * size_of::<T>();
@@ -311,7 +312,7 @@ impl Memory {
             (Some(Storage::Whole(block)), Some(at)) => {
                 // PINNED-3: without a recorded event nothing says when the GPU is done with the
                 // block (obligation 4). It is then leaked.
-                let block = Unless::leaked(block);
+                let block = Leaked::new(block);
                 if let Ok(lease) = core.events().record(at, false) {
                     core.pinned().give_back(block.take_back(), lease.into());
                 }
@@ -359,7 +360,7 @@ unsafe impl<T, D: DeviceTag> Bundle for PinnedBuffer<T, Idle<D>> {
 
     unsafe fn retire(self, fence: &mut Fence) {
         // If the record of an event unwinds, the memory is leaked.
-        let memory = Unless::leaked(self.into_memory());
+        let memory = Leaked::new(self.into_memory());
         let fence = fence.share();
         let Memory { storage, core, .. } = memory.take_back();
         match storage {
@@ -371,7 +372,9 @@ unsafe impl<T, D: DeviceTag> Bundle for PinnedBuffer<T, Idle<D>> {
 
     #[inline]
     fn note_host_access(&self, passed: ToHost) {
-        self.tell_host_has(passed);
+        if self.memory().core.is_checked() {
+            self.tell_host_has(passed);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::order::event_pool::EventLease;
 use crate::order::fence::Fence;
 use crate::order::last_uses::LastUses;
 use crate::order::stream_ref::StreamRef;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use cuda_rt_driver::DriverResult;
 
 /// A bundle that many streams and the host read, and that nothing writes.
@@ -56,7 +56,7 @@ impl Written {
     /// The writes end at the present end of `at`, a stream of `core`. `event` was recorded there
     /// after the writes, or nothing was recorded yet.
     pub(super) fn on(at: StreamRef, core: &Arc<DeviceCore>, event: Option<EventLease>) -> DriverResult<Self> {
-        if at.id.is_adopted() {
+        if at.is_adopted() {
             let event = event.map_or_else(|| core.events().record(at, false), Ok)?;
             return Ok(Self::Behind(event.into()));
         }
@@ -109,7 +109,7 @@ impl<R: Bundle> Block<R> {
     /// `at`: a stream runs its work in order.
     pub(super) fn writes_before(&self, at: StreamRef) -> DriverResult<()> {
         match self.written.writer() {
-            Some(writer) if writer.at.id == at.id => Ok(()),
+            Some(writer) if writer.at.id() == at.id() => Ok(()),
             _ => self.written.fence()?.wait_on(at),
         }
     }
@@ -123,12 +123,16 @@ impl<R: Bundle> Block<R> {
     /// (`cuEventRecord`). Records nothing if `at` is the writer's stream.
     pub(super) fn ends_on(&self, at: StreamRef, core: &DeviceCore) {
         let mut readers = self.readers();
-        if self.written.writer().is_some_and(|writer| writer.at.id == at.id) {
+        if self
+            .written
+            .writer()
+            .is_some_and(|writer| writer.at.id() == at.id())
+        {
             readers.on_writer = true;
             return;
         }
         readers.others.note(|others| {
-            if at.id.is_adopted() {
+            if at.is_adopted() {
                 others.tidy();
             }
             others.on(core.events(), at);
@@ -174,7 +178,7 @@ impl<R: Bundle> Block<R> {
         // SAFETY: this takes the bundle once: the block is neither used nor dropped after this.
         let bundle = unsafe { ManuallyDrop::take(&mut block.bundle) };
         // If a drop of an event below unwinds, the bundle is leaked: its type calls it idle.
-        let bundle = Unless::leaked(bundle);
+        let bundle = Leaked::new(bundle);
         // SAFETY: this drops the field once, as above.
         unsafe { std::ptr::drop_in_place(&mut block.written) };
         // SAFETY: as above.

@@ -1,10 +1,14 @@
 //! The private fields of [`Handoff`]. Each function here keeps the invariant, or is `unsafe`.
 
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
+use std::ptr;
 
-use crate::memory::Bundle;
+use crate::memory::{Bundle, OwnedBy};
+use crate::order::event_pool::EventLease;
 use crate::order::fence::Fence;
-use crate::order::unless::Unless;
+use crate::order::stream_ref::StreamRef;
+use crate::order::unless::Leaked;
+use crate::tag::StreamTag;
 
 /// A bundle in transit: released by one stream, and not yet acquired by another stream or by the
 /// host.
@@ -81,6 +85,33 @@ impl<R: Bundle> Handoff<R> {
         }
     }
 
+    /// The handoff of a bundle that `S` releases.
+    ///
+    /// # Safety
+    /// The event of `lease` was recorded on the stream `S`, after every use of every part.
+    #[inline]
+    pub(crate) unsafe fn behind<S: StreamTag>(bundle: impl OwnedBy<S, Idle = R>, lease: EventLease) -> Self {
+        // SAFETY: the result goes into a handoff behind an event recorded after every use. Every
+        // use was in the order of `S`, because the bundle was owned by `S`.
+        let bundle = unsafe { bundle.detach() };
+        // SAFETY: HANDOFF-1: every use is before the event of `lease`.
+        unsafe { Self::pending(bundle, lease.into()) }
+    }
+
+    /// The bundle for the stream `at`.
+    ///
+    /// # Safety
+    /// `at` is the stream `S` on the device of the bundle. A wait for the fence was enqueued there.
+    #[inline]
+    pub(crate) unsafe fn acquired<S: StreamTag>(self, at: StreamRef) -> R::On<S> {
+        let (bundle, fence) = self.into_parts();
+        // Its event may be recorded again: the wait is enqueued.
+        fence.end();
+        // SAFETY: every use is ordered before the fence (HANDOFF-1), and the fence before the
+        // present end of the stream.
+        unsafe { bundle.take_back().attach(at) }
+    }
+
     #[inline]
     pub(crate) fn fence(&self) -> &Fence {
         &self.fence
@@ -98,6 +129,7 @@ impl<R: Bundle> Handoff<R> {
     }
 
     /// The pending bundle: its uses may not be over before the fence is.
+    #[inline]
     pub(crate) fn pending_ref(&self) -> &R {
         &self.bundle
     }
@@ -114,13 +146,27 @@ impl<R: Bundle> Handoff<R> {
     /// Takes the bundle and its fence out. No destructor waits for the fence from now on, so the
     /// bundle is leaked until the caller takes it back: its type calls it idle, and it may not be.
     #[inline]
-    pub(crate) fn into_parts(self) -> (Unless<R>, Fence) {
+    pub(crate) fn into_parts(self) -> (Leaked<R>, Fence) {
         let mut handoff = ManuallyDrop::new(self);
         // SAFETY: the bundle is taken once: the handoff is neither used nor dropped after this.
         let bundle = unsafe { ManuallyDrop::take(&mut handoff.bundle) };
         // SAFETY: as above.
         let fence = unsafe { ManuallyDrop::take(&mut handoff.fence) };
-        (Unless::leaked(bundle), fence)
+        (Leaked::new(bundle), fence)
+    }
+}
+
+impl<R: Bundle> Handoff<R> {
+    /// A copy of the bundle, for the host. The fence ends.
+    ///
+    /// # Safety
+    /// Every use of every part is over. The caller forgets the handoff next.
+    #[inline(always)]
+    pub(crate) unsafe fn read_idle(&mut self) -> R {
+        // HANDOFF-1: every use is over, also if this drop of the fence unwinds.
+        mem::replace(&mut *self.fence, Fence::DONE).end();
+        // SAFETY: the bundle is taken once: the handoff is forgotten by this function's contract.
+        unsafe { ptr::read(&*self.bundle) }
     }
 }
 

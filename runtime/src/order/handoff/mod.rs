@@ -10,7 +10,7 @@ pub use def::Handoff;
 use crate::error::{During, Refused, Result};
 use crate::memory::{Bundle, ToHost};
 use crate::order::fence::Fence;
-use crate::order::unless::Unless;
+use crate::order::unless::Leaked;
 use crate::tag::Live;
 use cuda_rt_driver::CallSite;
 
@@ -68,13 +68,21 @@ pub(crate) mod sealed {
         type Bundle: Bundle;
 
         /// The handoff itself.
+        fn handoff(&self) -> &Handoff<Self::Bundle>;
+
+        /// The handoff itself.
         fn into_handoff(self) -> Handoff<Self::Bundle>;
     }
 
     impl<R: Bundle> Released for Handoff<R> {
         type Bundle = R;
 
-        #[inline]
+        #[inline(always)]
+        fn handoff(&self) -> &Self {
+            self
+        }
+
+        #[inline(always)]
         fn into_handoff(self) -> Self {
             self
         }
@@ -110,7 +118,7 @@ impl<R: Bundle> Handoff<R> {
     where
         R::Device: Live,
     {
-        Ok(self.try_synchronize()?)
+        self.synchronized(CallSite::here("Handoff::synchronize"))
     }
 
     /// Like [`synchronize`](Self::synchronize), but gives the handoff back on an error.
@@ -186,13 +194,24 @@ impl<R: Bundle> Handoff<R> {
         self.fence().query().during("Handoff::is_done")
     }
 
+    /// Waits, and takes the bundle out for the host. `try_synchronize` would move a large bundle
+    /// more often, because its error holds the handoff.
+    fn synchronized(mut self, passed: CallSite) -> Result<R> {
+        self.fence().synchronize().during(passed.during)?;
+        self.pending_ref().note_host_access(ToHost::writes(passed));
+        // SAFETY: HANDOFF-1: every use is over. The handoff is forgotten.
+        let bundle = unsafe { self.read_idle() };
+        std::mem::forget(self);
+        Ok(bundle)
+    }
+
     /// Takes the bundle out for the host. Every use must be over.
     #[inline]
     pub(crate) fn settled(self, passed: CallSite) -> R {
-        let (bundle, _fence) = self.into_parts();
-        let bundle = bundle.take_back();
-        bundle.note_host_access(ToHost::writes(passed));
-        bundle
+        self.pending_ref().note_host_access(ToHost::writes(passed));
+        let (bundle, fence) = self.into_parts();
+        fence.end();
+        bundle.take_back()
     }
 }
 
@@ -220,7 +239,7 @@ macro_rules! split {
             pub fn split(self) -> ($(Handoff<$part>,)*) {
                 let (parts, mut fence) = self.into_parts();
                 let ($($value,)*) = parts.take_back();
-                $(let $value = Unless::leaked($value);)*
+                $(let $value = Leaked::new($value);)*
                 $(let $value = ($value, fence.share());)*
                 ($(
                     // SAFETY: HANDOFF-1 held for the whole, so it holds for each part with the same
@@ -250,7 +269,7 @@ impl<R: Bundle, const N: usize> Handoff<[R; N]> {
     /// One handoff for each element; they share the event.
     pub fn split(self) -> [Handoff<R>; N] {
         let (parts, mut fence) = self.into_parts();
-        let parts = parts.take_back().map(Unless::leaked);
+        let parts = parts.take_back().map(Leaked::new);
         parts.map(|part| {
             let fence = fence.share();
             // SAFETY: as for a tuple: HANDOFF-1 held of the whole.
@@ -265,7 +284,7 @@ impl<R: Bundle> Handoff<Vec<R>> {
         let len = self.pending_ref().len();
         let mut handoffs = Vec::with_capacity(len);
         let (parts, mut fence) = self.into_parts();
-        let mut left = Unless::leaked(parts.take_back().into_iter());
+        let mut left = Leaked::new(parts.take_back().into_iter());
         while left.len() > 0 {
             let fence = fence.share();
             // SAFETY: as for a tuple: HANDOFF-1 held of the whole.

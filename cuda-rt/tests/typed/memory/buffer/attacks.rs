@@ -78,11 +78,11 @@ fn attack_free_behind_a_wait_that_failed() {
         let buffers = [(); 2].map(|()| compute.alloc_zeroed::<u32>(LEN).unwrap());
         let handoff = compute.release(buffers).unwrap();
         let simulator = gpu.simulator().unwrap();
-        let frees = simulator.counters().calls(Call::Free);
+        let frees = simulator.counters().frees();
         simulator.fail_next(Call::WaitEvent, ErrorCode::OUT_OF_MEMORY);
         drop(handoff);
         assert_eq!(
-            simulator.counters().calls(Call::Free) - frees,
+            simulator.counters().frees() - frees,
             1,
             "the wait for the first failed, that for the second did not"
         );

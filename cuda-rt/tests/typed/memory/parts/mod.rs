@@ -49,7 +49,7 @@ fn adversarial(live: usize, body: impl for<'id> Fn(&Device<Scoped<'id>>, u64)) {
 }
 
 fn frees(simulator: &Simulator) -> u64 {
-    simulator.counters().calls(Call::Free)
+    simulator.counters().frees()
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn h44_a_buffer_that_is_dropped_inside_a_function_leaks_and_no_call_is_made() {
     let compute = gpu.stream::<Compute>().unwrap();
     let frees = || {
         gpu.simulator()
-            .map_or(0, |simulator| simulator.counters().calls(Call::Free))
+            .map_or(0, |simulator| simulator.counters().frees())
     };
     let before = frees();
     let buffer: DeviceBuffer<u32, Compute> = compute.alloc_zeroed(LEN).unwrap();

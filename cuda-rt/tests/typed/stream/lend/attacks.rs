@@ -170,7 +170,7 @@ fn attack_free_after_a_lend_that_could_not_be_joined() {
     Device::simulated(SimConfig::default().order(Order::Lazy), |gpu| {
         let simulator = gpu.simulator().unwrap().clone();
         let (owner, buffer) = unjoined(&gpu);
-        let frees = |simulator: &cuda_rt::simulator::Simulator| simulator.counters().calls(Call::Free);
+        let frees = |simulator: &cuda_rt::simulator::Simulator| simulator.counters().frees();
         let before = frees(&simulator);
         drop(buffer);
         assert_eq!(frees(&simulator), before, "freed in an order that was never made");

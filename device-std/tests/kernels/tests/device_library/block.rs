@@ -239,3 +239,35 @@ fn a_block_has_as_much_shared_memory_as_the_device_allows() {
         assert_eq!(gpu.max_active_blocks::<LargeSharedMemory>(256).unwrap(), 1);
     });
 }
+
+/// The memory is checked before any driver is asked, so a simulated device shows what a GPU says.
+#[test]
+fn a_device_with_less_shared_memory_refuses_the_kernel_by_name() {
+    use cuda_rt::Device;
+    use cuda_rt::simulator::SimConfig;
+    use kernels::{LargeSharedMemory, large_shared_memory};
+    let launched = |config: SimConfig| {
+        Device::simulated(config, |gpu| {
+            let stream = gpu.stream::<Compute<_>>().unwrap();
+            let values = upload(&stream, &[1_u32; 64]);
+            let mut output = stream.alloc_zeroed(256).unwrap();
+            let launched = large_shared_memory(&stream, Grid1::covering(256), &values, &mut output);
+            let blocks = gpu.max_active_blocks::<LargeSharedMemory>(256);
+            launched.and(blocks).map_err(|error| error.to_string())
+        })
+        .unwrap()
+    };
+    for (major, minor) in [(8, 6), (8, 9), (12, 0)] {
+        let text = launched(SimConfig::new().compute_capability(major, minor)).unwrap_err();
+        let device = format!("(compute capability {major}.{minor}) has 101376 at most");
+        assert!(
+            text.contains("::large_shared_memory` needs 152000 bytes"),
+            "{text}"
+        );
+        assert!(text.contains(&device), "{text}");
+    }
+    for (major, minor) in [(8, 0), (9, 0)] {
+        let config = SimConfig::new().compute_capability(major, minor);
+        assert_eq!(launched(config), Ok(1));
+    }
+}

@@ -75,6 +75,72 @@ fn each_thread_writes_its_rows() {
     });
 }
 
+/// Spans of columns that are whole and that are not, and outputs that are aligned for chunks and
+/// that are not.
+#[test]
+fn each_thread_writes_its_chunks_of_rows() {
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        for (width, height) in [(1, 1), (64, 8), (63, 9), (65, 16), (132, 7), (200, 30)] {
+            for start in [0, 1] {
+                let len: usize = width * height;
+                let before = u32::samples(start + len + 9);
+                let mut output = upload(&stream, &before);
+                let grid = Grid2::covering(width, height.div_ceil(8));
+                kernels::tiles(&stream, grid, &mut output[start..start + len]).unwrap();
+                let mut expected = before;
+                for at in 0..len {
+                    expected[start + at] = (at * 10 + at / width / 4 % 2) as u32;
+                }
+                assert_eq!(
+                    download(&stream, &output),
+                    expected,
+                    "{width}x{height} from {start}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn an_input_is_split_into_aligned_chunks() {
+    let input = u16::samples(100);
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let device = upload(&stream, &input);
+        for (start, end) in [(0, 100), (0, 96), (1, 100), (7, 40), (8, 8), (9, 12)] {
+            let mut output = stream.alloc_zeroed::<u16>(end - start).unwrap();
+            let grid = Grid1::covering((end - start).div_ceil(8));
+            kernels::aligned_chunks(&stream, grid, &device[start..end], &mut output).unwrap();
+            let before = start.next_multiple_of(8).min(end);
+            let middle: Vec<&[u16]> = input[before..end].chunks_exact(8).collect();
+            let mut expected = input[start..before].to_vec();
+            middle
+                .iter()
+                .rev()
+                .for_each(|chunk| expected.extend_from_slice(chunk));
+            expected.extend(&input[before + 8 * middle.len()..end]);
+            assert_eq!(download(&stream, &output), expected, "{start}..{end}");
+        }
+    });
+}
+
+#[test]
+fn threads_write_several_elements_of_several_words() {
+    for_each_device(|gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        let mut output = stream.alloc_zeroed(200).unwrap();
+        kernels::strided(&stream, Grid1::covering(200), &mut output).unwrap();
+        let expected: Vec<[u16; 8]> = (0..200)
+            .map(|at| {
+                let part = |k: usize, q: usize| ((63 - at % 64) * 100 + k * 10 + q) as u16;
+                std::array::from_fn(|q| part(0, q) ^ (part(1, q) << 1) ^ (part(2, q) << 2))
+            })
+            .collect();
+        assert_eq!(download(&stream, &output), expected);
+    });
+}
+
 /// Tests lengths around whole chunks, and slices that are aligned for one element only.
 macro_rules! chunks {
     ($($name:ident: $type:ty, $count:literal, $fill:expr, |$old:ident, $new:ident| $value:expr;)*) => { $(

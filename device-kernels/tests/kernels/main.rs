@@ -2,10 +2,11 @@
 //! run on a GPU if the machine has one, otherwise on the simulated device.
 #![forbid(unsafe_code)]
 
+mod memory_bound;
+
 use cuda_rt::{Device, DeviceBuffer, Element, Grid1, Grid2, Stream};
 use device_kernels::{
-    add, add4, bilateral, block_sum, histogram, matmul, mul, process, process4, roots, saxpy, saxpy4, scale,
-    scale4, transpose,
+    add, add4, bilateral, block_sum, matmul, mul, process, process4, roots, saxpy, saxpy4, scale, scale4,
 };
 
 cuda_rt::streams! {
@@ -347,49 +348,6 @@ fn block_sum_sums_each_block() {
             let bound = 8.0 * f64::from(f32::EPSILON) * magnitude;
             assert!((f64::from(sum) - exact).abs() <= bound, "{sum} for {exact}");
         }
-    }
-}
-
-#[test]
-fn histogram_counts_every_byte_for_any_grid() {
-    let stream = compute();
-    let input = random_bytes(20_001, 9);
-    let mut expected = vec![0u32; 256];
-    for value in &input {
-        expected[usize::from(*value)] += 1;
-    }
-    let input = upload(&stream, &input);
-    for threads in [1, 256, 313, 30_000] {
-        let mut counts = stream.alloc_zeroed::<u32>(256).unwrap();
-        histogram(&stream, Grid1::covering(threads), &input, &mut counts).unwrap();
-        assert_eq!(download(&stream, &counts), expected, "{threads}");
-    }
-}
-
-#[test]
-fn transpose_moves_every_element() {
-    let stream = compute();
-    for (width, height) in [(1, 1), (32, 32), (33, 31), (5, 100), (100, 5), (130, 67)] {
-        let input = random_floats(width * height, 10);
-        let mut output = stream.alloc_zeroed::<f32>(width * height).unwrap();
-        let grid = Grid2::covering(height, width.div_ceil(4));
-        transpose(
-            &stream,
-            grid,
-            &upload(&stream, &input),
-            &mut output,
-            width as u32,
-            height as u32,
-        )
-        .unwrap();
-        let expected: Vec<f32> = (0..width * height)
-            .map(|at| input[at % height * width + at / height])
-            .collect();
-        assert_eq!(
-            bits(&download(&stream, &output)),
-            bits(&expected),
-            "{width}x{height}"
-        );
     }
 }
 
