@@ -176,17 +176,20 @@ fn ways<'a, D: Live>(
     if let Some(others) = others
         && arguments.wants_way(RAW)
     {
-        ways.push((RAW, program.by_raw(others.raw)));
+        ways.extend(program.by_raw(others.raw));
     }
     ways.extend(program.typed(gpu)?);
     if let Some(others) = others {
-        if arguments.wants_way(CUDARC) {
-            ways.push((CUDARC, program.by_cudarc(&others.cudarc)?));
+        if arguments.wants_way(CUDARC)
+            && let Some(way) = program.by_cudarc(&others.cudarc)?
+        {
+            ways.push((CUDARC, way));
         }
         if let Some(torch) = &others.torch
+            && let Some(told) = program.for_torch()
             && arguments.wants_way(TORCH)
         {
-            ways.push((TORCH, torch.open(program)?));
+            ways.push((TORCH, torch.open(told)?));
         }
     }
     ways.retain(|(name, _)| arguments.wants_way(name));

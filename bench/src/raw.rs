@@ -6,6 +6,7 @@
 //! that the streams are drained before the memory is freed.
 #![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]
 
+use std::alloc::{self, Layout};
 use std::ffi::{CString, c_void};
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -231,6 +232,20 @@ impl Event {
         // SAFETY: the handle is live.
         ok(unsafe { sys::cuEventSynchronize(self.0) });
     }
+
+    /// As [`synchronize`](Self::synchronize), with the calls that cuda-rt makes around it: the wait
+    /// is kept apart from captures of other code.
+    pub(crate) fn synchronize_apart(&self) {
+        let mut context = ptr::null_mut();
+        // SAFETY: the pointer is to a live handle.
+        ok(unsafe { sys::cuCtxGetCurrent(&mut context) });
+        let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the pointer is to a live mode.
+        ok(unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) });
+        self.synchronize();
+        // SAFETY: the pointer is to a live mode, the thread's own from before.
+        ok(unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) });
+    }
 }
 
 impl Drop for Event {
@@ -272,6 +287,8 @@ impl Drop for Memory {
 pub(crate) struct Pinned {
     start: NonNull<f32>,
     len: usize,
+    /// The layout of memory that Rust allocated, and CUDA registered. Otherwise CUDA allocated it.
+    registered: Option<Layout>,
 }
 
 // SAFETY: the value owns its memory.
@@ -286,7 +303,28 @@ impl Pinned {
         let start = NonNull::new(start.cast::<f32>()).expect("an address");
         // SAFETY: the block has room for `len` elements, whose bits may all be 0.
         unsafe { start.write_bytes(0, len) };
-        Self { start, len }
+        Self {
+            start,
+            len,
+            registered: None,
+        }
+    }
+
+    /// Memory of the host that CUDA page-locks where it is (`cuMemHostRegister`), as cuda-rt's. All
+    /// elements are 0.
+    pub(crate) fn registered(len: usize) -> Self {
+        let layout = Layout::from_size_align(len * size_of::<f32>(), 4096).expect("a small size");
+        assert!(layout.size() > 0);
+        // SAFETY: the size is not 0.
+        let start = NonNull::new(unsafe { alloc::alloc_zeroed(layout) }).expect("an address");
+        let flags = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_DEVICEMAP;
+        // SAFETY: the memory is live, and not registered yet.
+        ok(unsafe { sys::cuMemHostRegister_v2(start.as_ptr().cast(), layout.size(), flags) });
+        Self {
+            start: start.cast(),
+            len,
+            registered: Some(layout),
+        }
     }
 
     /// # Safety
@@ -308,8 +346,16 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the memory is live and not used again: streams were drained before.
-        ok(unsafe { sys::cuMemFreeHost(self.start.as_ptr().cast()) });
+        let start = self.start.as_ptr();
+        let Some(layout) = self.registered else {
+            // SAFETY: the memory is live and not used again: streams were drained before.
+            ok(unsafe { sys::cuMemFreeHost(start.cast()) });
+            return;
+        };
+        // SAFETY: the memory is registered, and no GPU uses it: streams were drained before.
+        ok(unsafe { sys::cuMemHostUnregister(start.cast()) });
+        // SAFETY: the memory was allocated with this layout, and is not used again.
+        unsafe { alloc::dealloc(start.cast(), layout) };
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::programs::Program;
 use crate::rounds::{Check, Outcome, Round, Way};
 
 const SCRIPT: &str = include_str!("torch.py");
@@ -58,9 +57,10 @@ impl Torch {
         self.answer()
     }
 
-    /// The program, in this process.
-    pub(crate) fn open(&self, program: Program) -> Outcome<Box<dyn Way + '_>> {
-        let opened = self.ask(&json!({ "ask": "open", "program": program.for_torch() }))?;
+    /// A program, which [`Program::for_torch`](crate::programs::Program::for_torch) names, in this
+    /// process.
+    pub(crate) fn open(&self, program: Value) -> Outcome<Box<dyn Way + '_>> {
+        let opened = self.ask(&json!({ "ask": "open", "program": program }))?;
         let at = opened["opened"].as_u64().ok_or("no program was opened")?;
         Ok(Box::new(Opened { torch: self, at }))
     }

@@ -10,14 +10,16 @@ use cuda_rt::{Device, Live};
 use serde_json::{Value, json};
 
 use crate::raw::Raw;
-use crate::report::{OURS, PIPELINE, POOL};
+use crate::report::{OURS, PIPELINE, POOL, RAW};
 use crate::rounds::{Named, Outcome, Way};
 use crate::tracked::Tracked;
+use small_items::raw::{ByRaw, Habits};
 
 /// What a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     SmallItems,
+    SmallItemsCauses,
     Decode,
     Diamond,
     Graph,
@@ -48,12 +50,19 @@ const fn server(name: &'static str, what: &'static str, threads: usize, streams:
 }
 
 /// All programs.
-pub(crate) const ALL: [Program; 9] = [
+pub(crate) const ALL: [Program; 10] = [
     Program {
         name: "small-items",
         what: "16 KiB up, four launches, 16 KiB down; three streams, four slots",
         item: "16 KiB",
         kind: Kind::SmallItems,
+        items: small_items::ITEMS,
+    },
+    Program {
+        name: "small-items-causes",
+        what: "the same, by raw calls with what cuda-rt does in another way, one by one",
+        item: "16 KiB",
+        kind: Kind::SmallItemsCauses,
         items: small_items::ITEMS,
     },
     Program {
@@ -110,15 +119,17 @@ pub(crate) const ALL: [Program; 9] = [
 ];
 
 impl Program {
-    /// By hand.
-    pub(crate) fn by_raw(self, raw: &'static Raw) -> Box<dyn Way> {
-        match self.kind {
-            Kind::SmallItems => Box::new(small_items::raw::ByRaw::new(raw)),
+    /// By hand, in one way or more: the first is as a careful person writes it.
+    pub(crate) fn by_raw(self, raw: &'static Raw) -> Vec<Named<'static>> {
+        let one: Box<dyn Way> = match self.kind {
+            Kind::SmallItems => Box::new(ByRaw::new(raw, Habits::NONE)),
+            Kind::SmallItemsCauses => return causes(raw),
             Kind::Decode => Box::new(decode::raw::ByRaw::new(raw)),
             Kind::Diamond => Box::new(diamond::raw::ByRaw::new(raw)),
             Kind::Graph => Box::new(graph::raw::ByRaw::new(raw)),
             Kind::Requests { threads, streams } => Box::new(requests::raw::ByRaw::new(raw, threads, streams)),
-        }
+        };
+        vec![(RAW, one)]
     }
 
     /// With the typed API, in one way or more.
@@ -128,6 +139,7 @@ impl Program {
                 (OURS, Box::new(small_items::typed::Typed::new(gpu)?)),
                 (PIPELINE, Box::new(small_items::pipeline::ByPipeline::new(gpu))),
             ],
+            Kind::SmallItemsCauses => vec![(OURS, Box::new(small_items::typed::Typed::new(gpu)?))],
             Kind::Decode => vec![(OURS, Box::new(decode::typed::Typed::new(gpu)?))],
             Kind::Diamond => vec![(OURS, Box::new(diamond::typed::Typed::new(gpu)?))],
             Kind::Graph => vec![(OURS, Box::new(graph::typed::Typed::new(gpu)?))],
@@ -144,9 +156,10 @@ impl Program {
         })
     }
 
-    /// With cudarc.
-    pub(crate) fn by_cudarc(self, cudarc: &Tracked) -> Outcome<Box<dyn Way + '_>> {
-        Ok(match self.kind {
+    /// With cudarc. `None` if the program is about cuda-rt alone.
+    pub(crate) fn by_cudarc(self, cudarc: &Tracked) -> Outcome<Option<Box<dyn Way + '_>>> {
+        Ok(Some(match self.kind {
+            Kind::SmallItemsCauses => return Ok(None),
             Kind::SmallItems => Box::new(small_items::tracked::ByCudarc::new(cudarc)?),
             Kind::Decode => Box::new(decode::tracked::ByCudarc::new(cudarc)?),
             Kind::Diamond => Box::new(diamond::tracked::ByCudarc::new(cudarc)?),
@@ -154,12 +167,13 @@ impl Program {
             Kind::Requests { threads, streams } => {
                 Box::new(requests::tracked::ByCudarc::new(cudarc, threads, streams)?)
             }
-        })
+        }))
     }
 
-    /// What `torch.py` is told.
-    pub(crate) fn for_torch(self) -> Value {
-        match self.kind {
+    /// What `torch.py` is told. `None` if the program is about cuda-rt alone.
+    pub(crate) fn for_torch(self) -> Option<Value> {
+        Some(match self.kind {
+            Kind::SmallItemsCauses => return None,
             Kind::SmallItems => json!({
                 "program": "small-items", "len": small_items::LEN, "slots": small_items::SLOTS,
             }),
@@ -174,6 +188,28 @@ impl Program {
             Kind::Requests { threads, streams } => json!({
                 "program": "requests", "len": requests::LEN, "threads": threads, "streams": streams,
             }),
-        }
+        })
     }
+}
+
+/// `small-items` by raw calls, with each habit of cuda-rt alone, and with all.
+fn causes(raw: &'static Raw) -> Vec<Named<'static>> {
+    let none = Habits::NONE;
+    let (registered, apart, events) = (true, true, Habits::RING);
+    let ways = [
+        (RAW, none),
+        ("raw, registered memory", Habits { registered, ..none }),
+        ("raw, waits apart from captures", Habits { apart, ..none }),
+        ("raw, 128 events in turn", Habits { events, ..none }),
+        (
+            "raw, all three",
+            Habits {
+                registered,
+                apart,
+                events,
+            },
+        ),
+    ];
+    let way = |(name, habits)| -> Named<'static> { (name, Box::new(ByRaw::new(raw, habits))) };
+    ways.into_iter().map(way).collect()
 }
