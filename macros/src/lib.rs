@@ -18,6 +18,7 @@ mod message;
 mod names;
 mod unroll;
 
+use message::{CUDA_RT, DEVICE_STD};
 use proc_macro::TokenStream;
 
 /// Turns a function into a kernel: an entry in the PTX, a simulated launch, and a typed launch on
@@ -170,7 +171,7 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     kernel::expand(arguments.into(), item.into())
-        .unwrap_or_else(syn::Error::into_compile_error)
+        .unwrap_or_else(|error| message::refusal(error, DEVICE_STD))
         .into()
 }
 
@@ -209,7 +210,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_derive(Element)]
 pub fn derive_element(item: TokenStream) -> TokenStream {
     element::derive(item.into(), &quote::quote!(::device_std))
-        .unwrap_or_else(syn::Error::into_compile_error)
+        .unwrap_or_else(|error| message::refusal(error, DEVICE_STD))
         .into()
 }
 
@@ -232,7 +233,7 @@ pub fn derive_element(item: TokenStream) -> TokenStream {
 #[proc_macro_derive(HostElement)]
 pub fn derive_host_element(item: TokenStream) -> TokenStream {
     element::derive(item.into(), &quote::quote!(::cuda_rt::__private::device_std))
-        .unwrap_or_else(syn::Error::into_compile_error)
+        .unwrap_or_else(|error| message::refusal(error, CUDA_RT))
         .into()
 }
 
@@ -365,7 +366,7 @@ pub fn derive_host_element(item: TokenStream) -> TokenStream {
 pub fn derive_bundle(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     bundle::expand(input)
-        .unwrap_or_else(|error| error.into_compile_error())
+        .unwrap_or_else(|error| message::refusal(error, CUDA_RT))
         .into()
 }
 
@@ -397,6 +398,6 @@ pub fn derive_bundle(input: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn unroll(input: TokenStream) -> TokenStream {
     unroll::expand(input.into())
-        .unwrap_or_else(syn::Error::into_compile_error)
+        .unwrap_or_else(|error| message::refusal(error, DEVICE_STD))
         .into()
 }

@@ -1,6 +1,30 @@
 //! The messages of these macros. Each message is one sentence, and says what to write instead.
 
-use proc_macro2::Ident;
+use proc_macro2::{Ident, TokenStream, TokenTree};
+
+/// The crate with which a macro's output begins its paths.
+pub(crate) const CUDA_RT: &str = "cuda_rt";
+/// As [`CUDA_RT`], for the macros of kernels.
+pub(crate) const DEVICE_STD: &str = "device_std";
+
+/// `compile_error!` with the message, at its place.
+///
+/// `syn` calls it as `::core::compile_error!`. There `core` may be a crate of the user's, whose
+/// `compile_error!` does nothing, so that a refused loop would silently be gone (H42). The path
+/// begins with `ours` instead, which has a `__private::core`.
+pub(crate) fn refusal(error: syn::Error, ours: &str) -> TokenStream {
+    let mut refused = TokenStream::new();
+    for token in error.into_compile_error() {
+        match token {
+            TokenTree::Ident(core) if core == "core" => {
+                let [ours, private] = [ours, "__private"].map(|name| Ident::new(name, core.span()));
+                refused.extend(quote::quote_spanned!(core.span()=> #ours::#private::#core));
+            }
+            token => refused.extend([token]),
+        }
+    }
+    refused
+}
 
 pub(crate) const NOT_A_FUNCTION: &str = "`#[kernel]` goes on a function";
 pub(crate) const UNKNOWN_ARGUMENT: &str = "`#[kernel]` takes the threads of a block, `block = 256` or `block = (32, 8)`, a name for the type that stands for the kernel, `handle = Scale`, and the instances of a generic kernel, `instances = [f32, f64]`";
@@ -108,4 +132,20 @@ pub(crate) fn shared_too_large(name: &Ident) -> String {
     format!(
         "H32: `{name}` does not fit a block's shared memory, which has at most 227 KiB, or its elements are aligned to more than 16 bytes"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_no_crate_of_the_users() {
+        let mut error = syn::Error::new(proc_macro2::Span::call_site(), "the core of it");
+        error.combine(syn::Error::new(proc_macro2::Span::call_site(), "and more"));
+        let expected = quote::quote! {
+            ::device_std::__private::core::compile_error! { "the core of it" }
+            ::device_std::__private::core::compile_error! { "and more" }
+        };
+        assert_eq!(refusal(error, DEVICE_STD).to_string(), expected.to_string());
+    }
 }
