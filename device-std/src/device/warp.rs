@@ -1,6 +1,6 @@
 //! Exchanges between the lanes of a warp.
 //!
-//! The functions call LLVM's intrinsics, which LLVM treats as convergent. LLVM may copy inline
+//! The functions call LLVM's own operations, which LLVM treats as convergent. LLVM may copy inline
 //! assembly into branches.
 
 const ALL_LANES: u32 = u32::MAX;

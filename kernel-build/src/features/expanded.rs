@@ -12,7 +12,8 @@
 //! code to rustc. So each occurrence of a word counts, also in a string, a macro or a comment with
 //! stars. Only lines that begin with `//` are left out, because documentation has these words.
 //!
-//! A second search is for crates that may enable `core_intrinsics`: they name known ones only.
+//! A second search is for crates that may enable `core_intrinsics`: they name known ones only. It
+//! leaves out no line.
 
 /// Attributes that choose a symbol, its section or its linkage; and those by which a crate takes no
 /// part in the optimisation of the whole program (`no_builtins` of the crate itself, `no_link` of
@@ -49,6 +50,9 @@ const INTRINSICS: [&str; 2] = ["::gpu::gpu_launch_sized_workgroup_mem", "::discr
 
 /// The first line that names `core::intrinsics` for anything but [`INTRINSICS`]. Some intrinsics
 /// are safe functions of any `Copy` type, whose types rustc checks only while it makes code.
+///
+/// No line is left out, not even documentation. rustc prints a string of several lines as it
+/// stands, so what follows the string may stand in a line that begins with `//`.
 pub(crate) fn intrinsic(text: &str) -> Option<&str> {
     const WORD: &str = "intrinsics";
     let others = places(text, WORD).filter(|at| {
@@ -57,7 +61,7 @@ pub(crate) fn intrinsic(text: &str) -> Option<&str> {
         let is_whole = behind.any(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'));
         !(is_whole && text[..*at].ends_with("core::"))
     });
-    others.map(|at| line(text, at)).find(|line| !is_comment(line))
+    others.map(|at| line(text, at)).next()
 }
 
 /// The places at which the text has the word, and not a longer one.
@@ -147,6 +151,8 @@ mod tests {
             "core::intrinsics::gpu::gpu_launch_sized_workgroup_mem_of_another",
             "m!(intrinsics);",
             "/* */ core::intrinsics::wrapping_add(a, b)",
+            "//\", core::intrinsics::wrapping_add(a, b))",
+            "/// \", core::intrinsics::wrapping_add(a, b))",
             "core::intrinsics::gpu::gpu_launch_sized_workgroup_mem::<u8>(); core::intrinsics::x();",
         ] {
             assert_eq!(intrinsic(&format!("fn a() {{}}\n    {line}\n")), Some(line));
@@ -155,7 +161,6 @@ mod tests {
             "core::intrinsics::gpu::gpu_launch_sized_workgroup_mem::<u128>().cast()",
             "let own = ::core::intrinsics::discriminant_value(self);",
             "#![feature(core_intrinsics, gpu_intrinsics)]",
-            "//! The functions call LLVM's intrinsics.",
             "let my_intrinsics_ = 1;",
         ] {
             assert_eq!(intrinsic(&format!("fn a() {{}}\n    {line}\n")), None, "{line}");

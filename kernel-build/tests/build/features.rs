@@ -79,7 +79,10 @@ fn compile_with_intrinsics(krate: &str, source: &str) -> Option<Result<Module, B
 fn an_intrinsic_of_a_crate_called_like_the_device_library_is_refused() {
     let renamed =
         "use core::{intrinsics as other, mem as _};\npub fn value() -> u32 { other::wrapping_add(1, 2) }";
-    for source in [INTRINSIC, renamed] {
+    // rustc prints a string of several lines as it stands, so the last line looks like a comment.
+    let behind_a_string = "fn second(_: &str, value: u32) -> u32 { value }\npub fn value() -> u32 { second(\"\n//\", \
+        core::intrinsics::saturating_add(1, 2)) }";
+    for source in [INTRINSIC, renamed, behind_a_string] {
         let Some(result) = compile_with_intrinsics("device_std", source) else {
             return;
         };
