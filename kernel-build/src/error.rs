@@ -252,6 +252,19 @@ pub enum BuildError {
         /// The kernels, each with its bytes for one thread.
         kernels: Vec<(String, u64)>,
     },
+    /// A type or the local variables of a function are so large that LLVM's offsets may wrap: two
+    /// variables would lie at one address. [`local_memory`](crate::Kernels::local_memory) does not
+    /// lift this limit.
+    #[error(
+        "{what}: more than {most} bytes, so the compiler may lay two variables at one address, whatever \
+         `.local_memory(..)` asks for. Use smaller arrays, or pass the values to the kernel in a slice"
+    )]
+    TooLarge {
+        /// What is too large, and its function.
+        what: String,
+        /// The limit in bytes.
+        most: u128,
+    },
     /// A name given to [`local_memory`](crate::Kernels::local_memory) is the name of no kernel.
     #[error(
         "`.local_memory(\"{name}\")` names no kernel: write the name of a function, without its module. The kernels are {}",

@@ -14,6 +14,7 @@ use crate::shim;
 use crate::statics;
 use crate::text::{plain_file_names, renumber_crate_hashes};
 use crate::toolchain::Toolchain;
+use crate::type_sizes;
 use crate::verify::provable;
 
 /// The architecture of PTX without [`Kernels::architecture`]. Its PTX has version 7.0, which every
@@ -144,7 +145,8 @@ impl Kernels {
     /// So the build refuses it ([`BuildError::LocalMemory`]). `device_std::unroll!` is the usual
     /// mend. Some kernels need such memory: for the stack of a traversal, or for
     /// `accurate::sin`. Arrays of up to 24 bytes, the memory of functions that are called, and the
-    /// memory of kernels that print need not be asked for.
+    /// memory of kernels that print need not be asked for. No kernel gets more than CUDA allows for
+    /// a thread, 512 KiB with the functions that it calls ([`BuildError::TooLarge`]).
     ///
     /// ```no_run
     /// # fn main() -> std::process::ExitCode {
@@ -203,7 +205,8 @@ impl Kernels {
     ///   [`ProfileSetting`](BuildError::ProfileSetting),
     ///   [`FlagsUnknown`](BuildError::FlagsUnknown),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),
-    ///   [`LocalMemory`](BuildError::LocalMemory), [`NoSuchKernel`](BuildError::NoSuchKernel),
+    ///   [`LocalMemory`](BuildError::LocalMemory), [`TooLarge`](BuildError::TooLarge),
+    ///   [`NoSuchKernel`](BuildError::NoSuchKernel),
     ///   [`Unsearched`](BuildError::Unsearched),
     ///   [`NoLayoutTable`](BuildError::NoLayoutTable),
     ///   [`OtherVersion`](BuildError::OtherVersion),
@@ -310,6 +313,7 @@ fn compile_for(
 
     let read = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io(&path));
     let (ptx, llvm_ir) = (read(file("s"))?, read(file("ll"))?);
+    type_sizes::refuse(&llvm_ir)?;
     let ptx = provable(renumber_crate_hashes(&plain_file_names(&ptx))?)?;
     let entries = inspect(&library.package, &ptx, &llvm_ir)?;
     let (package, compiler) = (&library.package, &compilation.toolchain.version);

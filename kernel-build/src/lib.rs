@@ -73,6 +73,7 @@ mod statics;
 mod symbols;
 mod text;
 mod toolchain;
+mod type_sizes;
 pub mod verify;
 
 pub use error::BuildError;

@@ -188,7 +188,7 @@ fn is_mutable(definition: &str) -> bool {
 
 /// The path in a symbol: `kernels::COUNT` for `_RNvCs1234_7kernels5COUNT`. In a symbol, each
 /// identifier follows its length.
-fn readable(symbol: &str) -> String {
+pub(crate) fn readable(symbol: &str) -> String {
     let Some(mut rest) = symbol.strip_prefix("_R") else {
         return symbol.to_owned();
     };

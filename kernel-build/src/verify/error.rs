@@ -102,6 +102,37 @@ pub enum Refusal {
         /// Why it is refused.
         reason: &'static str,
     },
+    /// A variable is larger than a GPU allows, so offsets of a compiler may wrap.
+    #[error(
+        "line {line} of the PTX: the variable `{name}` has {bytes} bytes, and {most} are the most: use a smaller type, \
+         or pass the values to the kernel in a slice"
+    )]
+    VariableTooLarge {
+        /// The variable's name.
+        name: String,
+        /// The line of the PTX.
+        line: u32,
+        /// Its bytes; the largest number if the text gives none.
+        bytes: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// A thread needs more local memory than CUDA allows, so offsets of a compiler may wrap.
+    #[error(
+        "`{function}` and what it calls keep local variables of {bytes} bytes for each thread, most of them in \
+         `{largest}`, and CUDA allows {most} bytes (512 KiB), whatever `.local_memory(..)` asks for: use smaller arrays, \
+         or keep the values in an output of the kernel, of which each thread uses its own part (`PerThreadChunk`)"
+    )]
+    LocalMemoryTooLarge {
+        /// The function.
+        function: String,
+        /// The bytes of its variables, and of those of all functions that it may call.
+        bytes: u64,
+        /// The limit.
+        most: u64,
+        /// The function among them with the most bytes.
+        largest: String,
+    },
     /// A launch passes other parameters than the entry takes.
     #[error("the kernel `{kernel}` takes other parameters than a launch passes: {difference}")]
     Parameters {

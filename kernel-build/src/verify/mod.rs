@@ -14,6 +14,7 @@
 //! - each loop that may never end contains an instruction that NVIDIA's compiler keeps (`loops`,
 //!   `counter`);
 //! - no name means two things (`names`);
+//! - no variable is so large that offsets wrap (`sizes`);
 //! - no function is recursive.
 //!
 //! It follows values only through instructions and operands that it understands, and refuses a text
@@ -45,6 +46,7 @@ mod origin;
 mod parameters;
 mod parse;
 mod reason;
+mod sizes;
 mod uniform;
 mod variable;
 mod written;
@@ -57,6 +59,7 @@ use check::{Checker, check_variables};
 use parameters::Role;
 pub(crate) use parameters::versions;
 use parse::{Function, Module};
+pub(crate) use sizes::MOST_LOCAL_BYTES;
 
 /// The result of a proof.
 #[derive(Clone, Debug, Default)]
@@ -172,6 +175,7 @@ fn modules(ptx: &str) -> Result<Vec<Module<'_>>, Refusal> {
     modules.iter().try_for_each(names::check)?;
     modules.iter().try_for_each(operands::check)?;
     modules.iter().try_for_each(ends::check)?;
+    modules.iter().try_for_each(sizes::check)?;
     modules.iter_mut().try_for_each(definitions::name_values)?;
     Ok(modules)
 }

@@ -155,7 +155,15 @@ pub(super) fn variable<'a>(cursor: &mut Cursor<'a, '_>) -> Result<Variable<'a>, 
             continue;
         }
         let length = number(cursor)?;
-        size = size.and_then(|size| size.checked_mul(length));
+        if let Some(bytes) = size {
+            size = bytes.checked_mul(length);
+            if size.is_none() {
+                return text(
+                    line,
+                    format!("`{name}` has more bytes than a number of 64 bits counts"),
+                );
+            }
+        }
         cursor.expect("]")?;
     }
     let is_initialised = cursor.take("=");

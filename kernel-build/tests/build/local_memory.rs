@@ -58,3 +58,182 @@ fn an_unrolled_loop_keeps_its_array_in_registers() {
     };
     assert!(!result.unwrap().ptx.contains("__local_depot"));
 }
+
+/// Builds a kernel that asks for all local memory it wants, and returns the text of the refusal.
+/// `None` without a nightly compiler.
+fn too_large(name: &str, source: &str) -> Option<String> {
+    let package = package(name, source);
+    let error = compile_with(&Kernels::new(package.path()).local_memory("*"))?
+        .map(|module| module.ptx)
+        .expect_err("accepted");
+    let refusal = matches!(&error, BuildError::TooLarge { .. });
+    let refused = matches!(
+        &error,
+        BuildError::Refused(kernel_build::verify::Refusal::LocalMemoryTooLarge { .. })
+    );
+    assert!(refusal || refused, "{name}: {error}");
+    let text = error.to_string();
+    assert!(text.contains("524288"), "{text}");
+    Some(text)
+}
+
+/// A type of which few bytes are ever written.
+const ROW: &str = "use core::mem::MaybeUninit;
+     struct Row<const ROOM: usize> { value: u64, _room: MaybeUninit<[u8; ROOM]> }
+     const fn row<const ROOM: usize>() -> Row<ROOM> { Row { value: 0, _room: MaybeUninit::uninit() } }
+     const M: usize = (1 << 32) - 8;";
+
+/// LLVM counted the places of variables in 32 bits: both arrays began at one address, and a number
+/// took the place of a slice's address, of an index or of an element.
+#[test]
+fn arrays_that_would_lie_at_one_address_are_refused() {
+    let kernels = [
+        // An array of the caller's lies behind one of 4 GiB and 16 bytes.
+        (
+            "large-array",
+            "`large_array::scribble`",
+            "#[inline(never)]
+             fn scribble(at: usize, n: usize, from: &[u8]) -> u8 {
+                 let mut array = [0u8; (1 << 32) + 16];
+                 for k in 0..n {
+                     if let Some(slot) = array.get_mut(at + k) { *slot = from[k % from.len()]; }
+                 }
+                 array[at]
+             }
+             #[kernel]
+             fn k(i: Index1, input: &[u8], at: u64, n: u64, mut output: PerThread<u32>) {
+                 let mut mine = [1u8; 24];
+                 mine[i.get() % 24] = 2;
+                 let read = scribble(at as usize, n as usize, input);
+                 let sum: u32 = mine.iter().map(|b| *b as u32).sum();
+                 if let Some(out) = output.get_mut(i) { *out = sum + mine[read as usize % 24] as u32; }
+             }",
+        ),
+        (
+            "large-rows",
+            "`large_rows::mix`",
+            "#[inline(never)]
+             fn mix(input: &[u32], at: usize) -> u32 {
+                 let mut mine = [0u32; 4];
+                 let mut rows = [row::<M>(), row::<M>(), row::<M>(), row::<M>()];
+                 for (k, value) in input.iter().enumerate() {
+                     mine[k & 3] = *value;
+                     rows[(k ^ at) & 3].value = !*value as u64;
+                 }
+                 mine[at & 3].wrapping_add(rows[(at >> 2) & 3].value as u32)
+             }
+             #[kernel]
+             fn k(i: Index1, input: &[u32], mut output: PerThread<u32>) {
+                 let mixed = mix(input, i.get());
+                 if let Some(out) = output.get_mut(i) { *out = mixed; }
+             }",
+        ),
+        (
+            "large-beside-slices",
+            "`large_beside_slices::peek`",
+            "#[inline(never)]
+             fn peek(one: &[u32], other: &[u32], at: usize, address: u64) -> u32 {
+                 let mut slices = [one, other];
+                 let mut rows = [row::<M>(), row::<M>()];
+                 for k in 0..at {
+                     slices.swap(k & 1, (k >> 1) & 1);
+                     rows[k & 1].value = address;
+                 }
+                 let value = slices[at & 1].first().copied().unwrap_or(0);
+                 value.wrapping_add(rows[at & 1].value as u32)
+             }
+             #[kernel]
+             fn k(i: Index1, one: &[u32], other: &[u32], address: u64, mut output: PerThread<u32>) {
+                 let value = peek(one, other, i.get(), address);
+                 if let Some(out) = output.get_mut(i) { *out = value; }
+             }",
+        ),
+        (
+            "large-beside-indices",
+            "`large_beside_indices::pick`",
+            "#[inline(never)]
+             fn pick<'k>(i: Index1<'k>, steps: usize, number: u64) -> (Index1<'k>, u64) {
+                 let mut indices = [i, i];
+                 let mut rows = [row::<M>(), row::<M>()];
+                 for k in 0..steps {
+                     indices.swap(k & 1, (k >> 1) & 1);
+                     rows[k & 1].value = number;
+                 }
+                 (indices[steps & 1], rows[steps & 1].value)
+             }
+             #[kernel]
+             fn k(i: Index1, steps: u64, number: u64, output: PerThread<u64>) {
+                 let (index, value) = pick(i, steps as usize, number);
+                 output.set(index, value ^ i.get() as u64);
+             }",
+        ),
+    ];
+    for (name, function, source) in kernels {
+        let Some(text) = too_large(name, &format!("{ROW}\n{source}")) else {
+            return;
+        };
+        assert!(text.contains(function), "{text}");
+    }
+}
+
+/// Each function keeps less than a thread may have, and all of them keep more.
+#[test]
+fn functions_that_call_each_other_share_the_limit() {
+    let functions: String = (0..4)
+        .map(|at| {
+            let below = if at == 3 {
+                "0u64".to_owned()
+            } else {
+                format!("f{}(input, at.wrapping_mul(5), n)", at + 1)
+            };
+            format!(
+                "#[inline(never)]
+                 fn f{at}(input: &[u32], at: usize, n: usize) -> u64 {{
+                     let mut rows = [row::<ROOM>(), row::<ROOM>()];
+                     for k in 0..n {{ rows[(k ^ at) & 1].value += (input[k & 7] ^ {at}) as u64; }}
+                     let below = {below};
+                     for k in 0..n {{ rows[(k ^ at) & 1].value ^= below.wrapping_add(k as u64); }}
+                     rows[at & 1].value
+                 }}\n"
+            )
+        })
+        .collect();
+    let source = format!(
+        "{ROW}\nconst ROOM: usize = (80 << 10) - 8;\n{functions}
+         #[kernel]
+         fn deep(i: Index1, input: &[u32], n: u64, mut output: PerThread<u64>) {{
+             let mixed = f0(input, i.get(), n as usize);
+             if let Some(out) = output.get_mut(i) {{ *out = mixed; }}
+         }}"
+    );
+    let Some(text) = too_large("deep-stack", &source) else {
+        return;
+    };
+    assert!(
+        text.contains("655") && text.contains("bytes for each thread"),
+        "{text}"
+    );
+    assert!(text.contains("whatever `.local_memory(..)` asks for"), "{text}");
+    // The same functions fit if their arrays are smaller.
+    let package = package("shallow-stack", &source.replace("80 << 10", "60 << 10"));
+    compile_with(&Kernels::new(package.path())).unwrap().unwrap();
+}
+
+/// LLVM declares all variables of a function as one. Its size is a sum of 64 bits, here a few bytes.
+#[test]
+fn arrays_whose_sum_wraps_are_refused() {
+    let arrays: String = (0..16)
+        .map(|at| format!("let v{at} = [(number + {at}) as u8; 1 << 60]; sum ^= read(&v{at}, number);\n"))
+        .collect();
+    let source = format!(
+        "#[inline(never)]
+         fn read(room: &[u8; 1 << 60], at: u64) -> u64 {{ room[at as usize] as u64 }}
+         #[kernel]
+         fn k(i: Index1, number: u64, mut output: PerThread<u64>) {{
+             let mut sum = 0;
+             {arrays}
+             if let Some(out) = output.get_mut(i) {{ *out = sum; }}
+         }}"
+    );
+    too_large("sum-that-wraps", &source);
+}
