@@ -8,8 +8,9 @@
 //! The file and heading of a document's relative link exist. A file that a document names in
 //! backticks exists. The page of a package (`readme`) has no relative link, because registries
 //! resolve relative links for few hosts only. Packages of the workspace ask for each other's exact
-//! version.
+//! version. No assertion of the device library has arithmetic that may wrap.
 
+mod arithmetic;
 pub(crate) mod links;
 pub(crate) mod text;
 mod versions;
@@ -43,6 +44,7 @@ pub(crate) fn check() -> Result<(), Box<dyn Error>> {
             let source = fs::read_to_string(root().join(file))?;
             wrong.extend(text::length(file, &source));
             wrong.extend(text::wide_comments(file, &source));
+            wrong.extend(arithmetic::in_assertions(file, &source));
         } else if is("md") {
             let document = fs::read_to_string(root().join(file))?;
             wrong.extend(text::wide_lines(file, &document));

@@ -329,7 +329,7 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         F: Fn(&Thread<'b, D>) -> T + PhaseSafe,
     {
         assert!(
-            block.size() == N * WARP,
+            N.checked_mul(WARP) == Some(block.size()),
             "one element for each warp of 32 threads"
         );
         let ptr = self.ptr;
@@ -337,7 +337,7 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
         block.run(|thread| {
             if thread.index() % WARP == 0 {
                 let value = f(thread);
-                // SAFETY: the block has N warps, so index / 32 < N.
+                // SAFETY: the block has N warps: the product was checked. So index / 32 < N.
                 let slot = unsafe { element(ptr, thread.index() / WARP) };
                 // SAFETY: SHARED-MEMORY-1: one thread of each warp writes its warp's own element,
                 // and nothing reads before the barrier.

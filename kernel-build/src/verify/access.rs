@@ -12,8 +12,8 @@ use super::variable::Space;
 const WRITES_MODULE: &str = "may write to memory of the module, which all kernels share";
 const WRITES_INPUT: &str = "may write to an input, which other kernels may read meanwhile";
 const WRITES_PARAMETERS: &str = "may write to the entry's parameters, which all threads share";
-const WRITES_UNKNOWN: &str =
-    "writes through an address, and the verifier does not know the memory to which it points";
+const WRITES_UNKNOWN: &str = "writes through an address, and the verifier does not know the memory to which it points: if a function gets the \
+     address of a local variable, mark the function `#[inline(always)]`";
 const READS_FILLED: &str =
     "may read the output of what the kernel returns, which may hold nothing before the launch";
 const ORDERS_LOCAL: &str = "is an atomic or ordered access to local memory, which a GPU does not have: a variable of \

@@ -176,6 +176,25 @@ fn arrays_that_would_lie_at_one_address_are_refused() {
     }
 }
 
+/// 1024 · K wraps to 1024, the number of elements: each thread wrote far beyond shared memory.
+#[test]
+fn elements_whose_number_wraps_are_not_written() {
+    let source = "const K: usize = (1 << 54) + 1;
+         #[kernel(block = 1024)]
+         fn k(mut block: Block, tile: BlockUninit<u8, 1024>, input: &[u8], mut out: PerBlock<u8>) {
+             let x = input.first().copied().unwrap_or(0);
+             let tile = tile.init_strided(&mut block, |_t| [x; K]);
+             let v = block.broadcast(&tile, 5);
+             out.set(&block, v);
+         }";
+    let package = package("elements-that-wrap", source);
+    match compile_with(&Kernels::new(package.path()).local_memory("*")) {
+        Some(Ok(module)) => assert!(!module.ptx.contains("st.shared"), "{}", module.ptx),
+        Some(Err(error)) => panic!("{error}"),
+        None => {}
+    }
+}
+
 /// Each function keeps less than a thread may have, and all of them keep more.
 #[test]
 fn functions_that_call_each_other_share_the_limit() {
@@ -219,7 +238,7 @@ fn functions_that_call_each_other_share_the_limit() {
     compile_with(&Kernels::new(package.path())).unwrap().unwrap();
 }
 
-/// LLVM declares all variables of a function as one. Its size is a sum of 64 bits, here a few bytes.
+/// LLVM declares all variables of a function as one. Its size is a sum of 64 bits, here 0.
 #[test]
 fn arrays_whose_sum_wraps_are_refused() {
     let arrays: String = (0..16)

@@ -51,14 +51,15 @@ impl<'k, T: Element, const N: usize> BlockUninit<'k, T, N> {
     {
         let (ptr, stride) = (self.ptr, block.size());
         assert!(
-            stride * K == N,
+            stride.checked_mul(K) == Some(N),
             "the threads of the block write fewer or more elements than the shared memory has"
         );
         opening::write(ptr, N);
         block.run(|thread| {
             // A loop over `into_iter()` keeps the array in local memory.
             for (k, value) in f(thread).iter().enumerate() {
-                // SAFETY: k < K and index < size, so k · size + index < K · size = N.
+                // SAFETY: k < K and index < size, so k · size + index < K · size = N. The product
+                // was checked, so nothing wraps.
                 let slot = unsafe { element(ptr, k * stride + thread.index()) };
                 // SAFETY: SHARED-MEMORY-1: thread indices are distinct and below `stride`, so no
                 // other thread writes this element, and nothing reads before the barrier.
@@ -136,6 +137,21 @@ mod tests {
     fn threads_that_write_beyond_the_end_are_refused() {
         with_block(|mut block, tile| {
             tile.init_strided(&mut block, |_| [0; 4]);
+        });
+    }
+
+    /// 4 · (2^62 + 3) wraps to 12, the number of elements. No type of this length has elements with
+    /// a size.
+    #[test]
+    #[should_panic(expected = "fewer or more elements than the shared memory has")]
+    fn a_product_that_wraps_is_refused() {
+        const K: usize = (1 << 62) + 3;
+        with_block(|mut block, _| {
+            let tile: BlockUninit<'_, [u32; 0], 12> = BlockUninit {
+                ptr: core::ptr::dangling_mut(),
+                _memory: PhantomData,
+            };
+            tile.init_strided(&mut block, |_| -> [[u32; 0]; K] { panic!("the product wrapped") });
         });
     }
 
