@@ -40,8 +40,8 @@ pub(crate) fn found(text: &str) -> Option<&str> {
     let blocks = places(text, "extern").filter(|at| {
         !text[..*at].ends_with("unsafe ") && !is_crate_or_function(&text[at + "extern".len()..])
     });
-    let mut lines = attributes.chain(blocks).map(|at| line(text, at));
-    lines.find(|line| !is_comment(line))
+    let mut places = attributes.chain(blocks);
+    places.find(|at| !is_comment(text, *at)).map(|at| line(text, at))
 }
 
 /// Intrinsics of `core` that are right for any type: the start of shared memory, which the device
@@ -94,11 +94,14 @@ fn line(text: &str, at: usize) -> &str {
     text[start..].lines().next().unwrap_or("").trim()
 }
 
-/// Whether nothing in the line is an attribute of an item, or the word `extern` before a block.
-/// rustc prints both in a line of their own, behind nothing but a comment. If the comment begins
-/// with two slashes, rustc ends the line behind it; another comment ends with a star and a slash.
-fn is_comment(line: &str) -> bool {
-    line.starts_with("//") && !line.contains("*/")
+/// Whether the place is in a comment of one line. rustc prints an item, with its attributes, in
+/// lines of its own, behind nothing but a comment. If the comment begins with two slashes, rustc
+/// ends the line behind it; another comment ends with a star and a slash. A line of a string may
+/// begin with two slashes too, and then a quotation mark ends the string before any code.
+fn is_comment(text: &str, at: usize) -> bool {
+    let line = line(text, at);
+    let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    line.starts_with("//") && !line.contains("*/") && !text[start..at].contains('"')
 }
 
 #[cfg(test)]
@@ -115,6 +118,8 @@ mod tests {
             "#[/* unsafe(*/no_mangle]",
             "// of two lines */ #[no_mangle]",
             "/// of two lines */ #[no_mangle]",
+            "//\", #[no_mangle] || {})",
+            "/// \"#; extern { fn a(); }",
             "#[r#no_mangle]",
             "#![no_builtins]",
             "#[no_link]",
@@ -178,6 +183,7 @@ mod tests {
             "let f: extern fn() = g;",
             "/// An `extern` block, `#[no_mangle]`.",
             "//! An `extern` block, `#[no_mangle]`.",
+            "/// `extern \"C\"`",
             "external!(no_mangled, not_no_mangle_, my_extern);",
             "#[inline]",
         ] {
