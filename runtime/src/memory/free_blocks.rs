@@ -33,8 +33,9 @@ enum Asked<B> {
 
 type BySize<B, E> = BTreeMap<usize, VecDeque<(E, B)>>;
 
-/// Free blocks, by their sizes in bytes; `E` is the end of a block's last use. To drop a block frees its memory, which may block.
-/// [`close`](Self::close) drops them all; without it they are leaked.
+/// Free blocks, by their sizes in bytes; `E` is the end of a block's last use. To drop a block
+/// frees its memory, which may block. [`close`](Self::close) drops them all; without it they are
+/// leaked.
 ///
 /// A child of `fork` leaks every block, because most are its parent's: a signal would end the child
 /// where it uses them.
