@@ -1,8 +1,9 @@
-//! [`FreeBlocks`]: the free blocks of a pool, by size, each with the fence of its last use.
+//! [`FreeBlocks`]: the free blocks of a pool, by size, each with the end of its last use.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::order::completion::Question;
 use crate::order::fence::Fence;
 use crate::order::unless::Leaked;
 use cuda_rt_driver::process::Process;
@@ -18,8 +19,8 @@ pub(super) fn size_class(bytes: usize, page: usize) -> usize {
 
 /// Whether the last use of a block was *seen* complete: an error says nothing about the work
 /// (docs/soundness.md, obligation 4).
-fn is_over(last_use: &Fence) -> bool {
-    last_use.query().unwrap_or(false)
+fn is_over(last_use: &impl Question) -> bool {
+    Question::ask(last_use).unwrap_or(false)
 }
 
 /// What the driver says of a block's last use.
@@ -30,20 +31,21 @@ enum Asked<B> {
     Pending,
 }
 
-type BySize<B> = BTreeMap<usize, VecDeque<(Fence, B)>>;
+type BySize<B, E> = BTreeMap<usize, VecDeque<(E, B)>>;
 
-/// Free blocks, by their sizes in bytes. To drop a block frees its memory, which may block.
-/// [`close`](Self::close) drops them all; without it they are leaked.
+/// Free blocks, by their sizes in bytes; `E` is the end of a block's last use. To drop a block
+/// frees its memory, which may block. [`close`](Self::close) drops them all; without it they are
+/// leaked.
 ///
 /// A child of `fork` leaks every block, because most are its parent's: a signal would end the child
 /// where it uses them.
 #[derive(Debug)]
-pub(super) struct FreeBlocks<B> {
-    by_size: Mutex<BySize<B>>,
+pub(super) struct FreeBlocks<B, E = Fence> {
+    by_size: Mutex<BySize<B, E>>,
     process: Process,
 }
 
-impl<B> Default for FreeBlocks<B> {
+impl<B, E> Default for FreeBlocks<B, E> {
     fn default() -> Self {
         Self {
             by_size: Mutex::default(),
@@ -52,8 +54,8 @@ impl<B> Default for FreeBlocks<B> {
     }
 }
 
-impl<B> FreeBlocks<B> {
-    fn lock(&self) -> MutexGuard<'_, BySize<B>> {
+impl<B, E: Question> FreeBlocks<B, E> {
+    fn lock(&self) -> MutexGuard<'_, BySize<B, E>> {
         // A panic under the lock can only have lost blocks: no block has two owners.
         let mut free = self.by_size.lock().unwrap_or_else(PoisonError::into_inner);
         if self.process.has_forked() {
@@ -111,14 +113,14 @@ impl<B> FreeBlocks<B> {
         Some(Asked::Pending)
     }
 
-    /// Takes back a block that may be reused once `fence` is over.
-    pub(super) fn give_back(&self, bytes: usize, block: B, fence: Fence) {
+    /// Takes back a block that may be reused once `last_use` is over.
+    pub(super) fn give_back(&self, bytes: usize, block: B, last_use: E) {
         if self.process.has_forked() {
             std::mem::forget(block);
             return;
         }
         let mut free = self.lock();
-        free.entry(bytes).or_default().push_back((fence, block));
+        free.entry(bytes).or_default().push_back((last_use, block));
     }
 
     /// Drops blocks whose last use is over, the largest first, until they have `most_bytes` bytes
@@ -163,7 +165,7 @@ impl<B> FreeBlocks<B> {
     }
 
     /// Takes every block out. The blocks of a parent process are leaked.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = (Fence, B)> + use<B> {
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = (E, B)> + use<B, E> {
         let free = self.by_size.get_mut().unwrap_or_else(PoisonError::into_inner);
         let free = std::mem::take(free);
         let free = match self.process.has_forked() {
@@ -175,7 +177,9 @@ impl<B> FreeBlocks<B> {
         };
         free.into_values().flatten()
     }
+}
 
+impl<B> FreeBlocks<B> {
     /// Drops every block, after a wait for the work that uses it. Leaks a block whose wait fails,
     /// and the blocks of a parent process.
     pub(super) fn close(&mut self) {
@@ -195,7 +199,7 @@ impl<B> FreeBlocks<B> {
     }
 }
 
-impl<B> Drop for FreeBlocks<B> {
+impl<B, E> Drop for FreeBlocks<B, E> {
     /// Leaks the blocks that [`close`](Self::close) did not take: work may still use them.
     /// Counterexample: the call that unregisters a block of the pinned pool unwinds at the device's
     /// end, which then does not come to close the managed pool.

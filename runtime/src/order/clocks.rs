@@ -308,6 +308,12 @@ impl Clock {
         self.state.load(Ordering::Acquire) == number && self.recorded.load(Ordering::Relaxed) == number
     }
 
+    /// Whether record `number`, which was made, covers all work that the caller knows of (SEEN-3).
+    pub(super) fn ends_with(&self, number: u64) -> bool {
+        // ORDER: as in `is_covered_by`.
+        self.state.load(Ordering::Acquire) == number
+    }
+
     /// Other code gets the stream's handle, and may enqueue work from now on.
     pub(super) fn expose(&self) {
         // ORDER: code that uses the handle gets it from this call, so it comes after the store. A

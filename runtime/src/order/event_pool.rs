@@ -387,6 +387,17 @@ impl EventLease {
         self.event().origin()
     }
 
+    /// Whether a record of `at` that is made now would cover nothing more than this record does, as
+    /// far as the caller knows (SEEN-3). Always false if no clock counts the record.
+    pub(crate) fn is_end_of(&self, at: StreamRef) -> bool {
+        match (at.clock(), self.event().record()) {
+            (Some(clock), Some(record)) => {
+                ptr::eq(clock, record.stream) && clock.is_counted() && clock.ends_with(record.number)
+            }
+            _ => false,
+        }
+    }
+
     /// Makes `at` wait for the event on the GPU. Does nothing if `at` is already ordered after the
     /// event: because it recorded the event, because it waits for work behind the event, or because
     /// the host has seen the event over.

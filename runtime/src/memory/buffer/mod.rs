@@ -222,7 +222,9 @@ impl<T, P> DeviceBuffer<T, P> {
             self.memory().split.is_none(),
             "a part of a block cannot be given away: join it with the rest first; nor can foreign memory, which goes back by itself"
         );
-        drop(self.into_memory());
+        let memory = self.into_memory();
+        let block = memory.address.block(memory.len * size_of::<T>());
+        memory.core.memory().give_away(block);
     }
 
     /// Drops the buffer and leaks its memory: work whose end is unknown may still use the memory.

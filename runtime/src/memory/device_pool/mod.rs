@@ -13,6 +13,7 @@
 //!           └──────────────────▶ shared blocks ────────┘ device
 //!                                the event was seen over
 //! ```
+//! Blocks that a stream drops in a row share an event ([`shared_end`]).
 //!
 //! All blocks come from CUDA's pool, on a stream that does nothing else. Counterexample: a stream
 //! that has allocated from the pool itself pays for it at each later event. On an H200 a record and
@@ -20,19 +21,24 @@
 //!
 //! A stream keeps no more blocks of a size than were allocated for it. Counterexample: one stream
 //! allocates, and another stream drops what it gets. If the second stream kept all blocks, the
-//! first would allocate for ever.
+//! first would allocate for ever. Blocks that have ended do not count, whether CUDA, another owner
+//! or nobody has them (STREAM-BLOCKS-3). So a stream whose new allocation is made has at most as
+//! many blocks of the size as are in use or pending, and the number of all blocks is bounded.
 
+mod shared_end;
 mod size_class;
 mod stream_blocks;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use self::shared_end::{Latest, SharedEnd, SharedEnds};
 use self::size_class::SizeClass;
 use self::stream_blocks::{StreamBlocks, StreamTable};
 use super::free_blocks::FreeBlocks;
 use crate::order::event_pool::EventPool;
-use crate::order::stream_ref::StreamRef;
+use crate::order::stream_ref::{StreamId, StreamRef};
 use cuda_rt_driver::process::Process;
 use cuda_rt_driver::{DeviceAddress, Driver, DriverResult, ErrorCode, RawStream};
 
@@ -105,7 +111,7 @@ impl BlockAddress {
 /// Memory of a device, for reuse.
 ///
 /// # Invariants
-/// DEVICE-POOL-1. A block in `shared` has no owner. Every use of it is over once its fence is over,
+/// DEVICE-POOL-1. A block in `shared` has no owner. Every use of it is over once its end is over,
 /// and the driver was told before that the block is free.
 /// DEVICE-POOL-2. `for_allocations` is live until the pool is closed. Its only work is allocations,
 /// and frees of memory whose last use was seen over. It waits for no event, so a wait of the host
@@ -122,8 +128,11 @@ pub(crate) struct DevicePool {
     /// The most bytes that are kept in free blocks.
     most_bytes: AtomicU64,
     streams: StreamTable,
-    /// Free blocks of no stream, each with the fence of its last use.
-    shared: FreeBlocks<DeviceAddress>,
+    /// Free blocks of no stream, each with the end of its last use.
+    shared: FreeBlocks<DeviceAddress, Arc<SharedEnd>>,
+    shared_ends: SharedEnds,
+    /// The blocks of the pool that have not ended: for which stream each was allocated.
+    allocated: Mutex<HashMap<DeviceAddress, (SizeClass, StreamId)>>,
     process: Process,
 }
 
@@ -154,6 +163,8 @@ impl DevicePool {
             most_bytes: AtomicU64::new(u64::MAX),
             streams: StreamTable::default(),
             shared: FreeBlocks::default(),
+            shared_ends: SharedEnds::default(),
+            allocated: Mutex::default(),
             process: Process::current(),
         }
     }
@@ -208,6 +219,7 @@ impl DevicePool {
                 pooled_bytes: class.bytes(),
             }),
             Err(error) => {
+                self.ended(address);
                 // SAFETY: by this function's contract, as for the call above.
                 unsafe { self.free_on(address, at) };
                 Err(error)
@@ -238,12 +250,12 @@ impl DevicePool {
             });
         }
         if let Some(address) = self.shared.reuse_among(class.bytes(), ASKED) {
-            // SAFETY: DEVICE-POOL-1: the block was taken out, and a query saw its fence over.
+            // SAFETY: DEVICE-POOL-1: the block was taken out, and a query saw its end over.
             return unsafe { self.reused(address, class, at) };
         }
         let blocks = self.streams.find_or_insert(at);
         let address = self.alloc_new(class, blocks)?;
-        blocks.expect_back(class);
+        self.began(address, class, blocks);
         Ok(DeviceBlock {
             address,
             pooled_bytes: class.bytes(),
@@ -268,6 +280,7 @@ impl DevicePool {
         // of the stream.
         let at = blocks.at();
         for (_, address) in blocks.take_out(usize::MAX) {
+            self.ended(address);
             // SAFETY: STREAM-BLOCKS-2.
             unsafe { self.free_on(address, at) };
         }
@@ -324,30 +337,76 @@ impl DevicePool {
             && let Some(blocks) = self.blocks_of(at)
             && self.has_room(block.pooled_bytes)
         {
-            // From here on the block is leaked, unless it gets a place below.
-            // SAFETY: by this function's contract, as for `free`. The core keeps the stream.
-            let noted = at.enqueue(|at| unsafe { self.driver.note_free(block.address, at) });
-            if noted.is_ok() && !blocks.put(SizeClass::of(block.pooled_bytes), block.address) {
-                // SAFETY: by this function's contract, and the driver was told.
-                unsafe { self.share(block, at) };
+            let class = SizeClass::of(block.pooled_bytes);
+            if blocks.has_place(class) {
+                // From here on the block is leaked, unless it gets a place below.
+                // SAFETY: by this function's contract, as for `free`. The core keeps the stream.
+                let noted = at.enqueue(|at| unsafe { self.driver.note_free(block.address, at) });
+                if noted.is_err() {
+                    self.ended(block.address);
+                } else if !blocks.put(class, block.address) {
+                    // SAFETY: by this function's contract, and the driver was told.
+                    unsafe { self.share_noted(block, at, None) };
+                }
+                return;
             }
-            return;
         }
         // SAFETY: this function's contract.
         unsafe { self.free_elsewhere(block, at) };
     }
 
-    /// Ends a buffer on a stream that keeps no blocks, or for which there is no room.
+    fn allocated(&self) -> MutexGuard<'_, HashMap<DeviceAddress, (SizeClass, StreamId)>> {
+        // A panic under the lock can only have lost an entry, which bounds and frees nothing.
+        self.allocated.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a new block: one more may come back to its stream.
+    fn began(&self, address: DeviceAddress, class: SizeClass, blocks: &StreamBlocks) {
+        self.allocated().insert(address, (class, blocks.at().id()));
+        blocks.raise(class);
+    }
+
+    /// Notes that a block has ended: CUDA gets it next, another owner has it, or it is leaked. One
+    /// less comes back to the stream for which it was allocated. The caller has not freed it yet:
+    /// CUDA may give the address to a new block at once.
+    #[cold]
+    fn ended(&self, address: DeviceAddress) {
+        // Another thread of the parent may have held a lock.
+        if self.process.has_forked() {
+            return;
+        }
+        let ended = self.allocated().remove(&address);
+        if let Some((class, stream)) = ended
+            && let Some(blocks) = self.streams.find(stream)
+        {
+            blocks.lower(class);
+        }
+    }
+
+    /// Notes that a buffer's block has another owner from now on, who frees it.
+    pub(crate) fn give_away(&self, block: DeviceBlock) {
+        if block.pooled_bytes != 0 {
+            self.ended(block.address);
+        }
+    }
+
+    /// Ends a buffer on a stream that keeps no more blocks, or for which there is no room.
     ///
     /// # Safety
     /// As for [`free`](Self::free).
     #[cold]
     unsafe fn free_elsewhere(&self, block: DeviceBlock, at: StreamRef) {
-        if block.pooled_bytes == 0 || !self.keeps_blocks() {
+        if block.pooled_bytes == 0 {
+            // SAFETY: this function's contract.
+            return unsafe { self.free_on(block.address, at) };
+        }
+        if !self.keeps_blocks() {
+            self.ended(block.address);
             // SAFETY: this function's contract.
             return unsafe { self.free_on(block.address, at) };
         }
         if !self.has_room(block.pooled_bytes) {
+            self.ended(block.address);
             // A stream that frees nothing itself has faster events.
             let waited = self
                 .events
@@ -360,29 +419,36 @@ impl DevicePool {
             // SAFETY: this function's contract; the stream for frees waits for the end of `at`.
             return unsafe { self.free_on(block.address, at) };
         }
+        // Asked before the note, which is work.
+        let latest = self.shared_ends.latest(at);
         // SAFETY: by this function's contract, as for `free`. The core keeps the stream, or it is
         // adopted at present.
         let noted = at.enqueue(|at| unsafe { self.driver.note_free(block.address, at) });
-        if noted.is_ok() {
+        match noted {
             // SAFETY: this function's contract, and the driver was told.
-            unsafe { self.share(block, at) };
+            Ok(()) => unsafe { self.share_noted(block, at, latest) },
+            Err(_) => self.ended(block.address),
         }
     }
 
     /// Leaves a block to the first stream that needs one of its size after its last use was seen
-    /// over.
+    /// over. `latest` is the end to which only this drop was added.
     ///
     /// # Safety
     /// As for [`free`](Self::free), and the driver was told in the order of `at` that the block is
     /// free.
-    unsafe fn share(&self, block: DeviceBlock, at: StreamRef) {
+    unsafe fn share_noted(&self, block: DeviceBlock, at: StreamRef, latest: Option<Latest>) {
         match self.events.record(at, false) {
             // DEVICE-POOL-1 holds by this function's contract.
-            Ok(end) => self
-                .shared
-                .give_back(block.pooled_bytes, block.address, end.into()),
-            // SAFETY: this function's contract.
-            Err(_) => unsafe { self.free_on(block.address, at) },
+            Ok(record) => {
+                let end = self.shared_ends.end(at, latest, record);
+                self.shared.give_back(block.pooled_bytes, block.address, end);
+            }
+            Err(_) => {
+                self.ended(block.address);
+                // SAFETY: this function's contract.
+                unsafe { self.free_on(block.address, at) };
+            }
         }
     }
 
@@ -428,6 +494,7 @@ impl DevicePool {
             return;
         };
         let free = |address| {
+            self.ended(address);
             // SAFETY: nothing has the block any more, and its last use was seen over. The stream is
             // live (DEVICE-POOL-2). An error leaks the block.
             let _ = unsafe { self.driver.free(address, for_allocations) };
@@ -470,7 +537,7 @@ impl DevicePool {
         for (end, address) in self.shared.take_all() {
             // A failed wait is not a finished wait (docs/soundness.md, obligation 4).
             if end.wait_on(self.stream_for_frees).is_ok() {
-                // SAFETY: DEVICE-POOL-1, and the stream for frees waits for the fence.
+                // SAFETY: DEVICE-POOL-1, and the stream for frees waits for the end.
                 unsafe { self.free_on(address, self.stream_for_frees) };
             }
         }

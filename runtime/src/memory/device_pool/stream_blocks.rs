@@ -1,7 +1,7 @@
 //! [`StreamBlocks`]: the free blocks of one stream, which the stream reuses in its own order.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::size_class::SizeClass;
@@ -15,9 +15,14 @@ pub(super) type FreeBlock = (SizeClass, DeviceAddress);
 #[derive(Debug, Default)]
 struct List {
     free: Vec<DeviceAddress>,
-    /// Number of blocks that were allocated for the stream and are not in `free`. Only as many come
-    /// back, so a stream keeps no more blocks than were allocated for it.
-    missing: usize,
+    /// The most blocks that come back here (STREAM-BLOCKS-3).
+    most: usize,
+}
+
+impl List {
+    fn is_full(&self) -> bool {
+        self.free.len() >= self.most
+    }
 }
 
 #[derive(Debug)]
@@ -45,10 +50,16 @@ impl Lists {
 /// STREAM-BLOCKS-1. `at` is a stream that the core keeps (CORE-1). It is not adopted.
 /// STREAM-BLOCKS-2. Nothing but this list owns a block in it. Every use of the block is ordered
 /// before the present end of `at`, and the driver was told that the block is free.
+/// STREAM-BLOCKS-3. For each size, `most` is the number of blocks that were allocated for `at` and
+/// have not ended, once no call is under way. No use of memory rests on this: it bounds what the
+/// stream keeps.
 #[derive(Debug)]
 pub(super) struct StreamBlocks {
     at: StreamRef,
     lists: Mutex<Lists>,
+    /// Whether a list has a place for a block. Written under the lock, and perhaps old where it is
+    /// read without.
+    has_place: [AtomicBool; SizeClass::COMMON],
     /// Bytes in the lists. Written under the lock.
     free_bytes: AtomicUsize,
     next: Link,
@@ -64,6 +75,7 @@ impl StreamBlocks {
                 common: std::array::from_fn(|_| List::default()),
                 large: BTreeMap::new(),
             }),
+            has_place: [const { AtomicBool::new(false) }; SizeClass::COMMON],
             free_bytes: AtomicUsize::new(0),
             next: Link::new(),
         }
@@ -100,37 +112,66 @@ impl StreamBlocks {
         let mut lists = self.lock();
         let list = lists.of(class);
         let address = list.free.pop()?;
-        list.missing += 1;
+        self.set_place(class, true);
         self.subtract_bytes(class.bytes());
         Some(address)
     }
 
-    /// Takes a block back, by STREAM-BLOCKS-2. Returns false, and takes nothing, if no block of the
-    /// size is missing here.
+    #[inline]
+    fn set_place(&self, class: SizeClass, has_place: bool) {
+        if let Some(place) = class.common() {
+            // ORDER: a hint needs none.
+            self.has_place[place].store(has_place, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether [`put`](Self::put) will probably take a block of the size.
+    #[inline]
+    pub(super) fn has_place(&self, class: SizeClass) -> bool {
+        match class.common() {
+            Some(place) => self.has_place[place].load(Ordering::Relaxed),
+            None => !self.lock().of(class).is_full(),
+        }
+    }
+
+    /// Takes a block back, by STREAM-BLOCKS-2. Returns false, and takes nothing, if the list of the
+    /// size is full.
     #[inline]
     pub(super) fn put(&self, class: SizeClass, address: DeviceAddress) -> bool {
         let mut lists = self.lock();
         let list = lists.of(class);
-        if list.missing == 0 {
+        if list.is_full() {
             return false;
         }
-        list.missing -= 1;
-        // There is room: `expect_back` has reserved it.
+        // There is room: `raise` has reserved it.
         list.free.push(address);
+        if list.is_full() {
+            self.set_place(class, false);
+        }
         self.add_bytes(class.bytes());
         true
     }
 
-    /// Notes that a block was allocated for this stream, and may come back.
-    pub(super) fn expect_back(&self, class: SizeClass) {
+    /// Notes that a block was allocated for this stream: one more may come back.
+    pub(super) fn raise(&self, class: SizeClass) {
         let mut lists = self.lock();
         let list = lists.of(class);
-        list.missing += 1;
-        list.free.reserve(list.missing);
+        list.most += 1;
+        list.free.reserve(list.most.saturating_sub(list.free.len()));
+        self.set_place(class, !list.is_full());
+    }
+
+    /// Notes that a block that was allocated for this stream has ended: one less may come back.
+    pub(super) fn lower(&self, class: SizeClass) {
+        let mut lists = self.lock();
+        let list = lists.of(class);
+        // It is at least 1 by STREAM-BLOCKS-3. A wrong bound must not unwind.
+        list.most = list.most.saturating_sub(1);
+        self.set_place(class, !list.is_full());
     }
 
     /// Takes free blocks out, the largest first, until they have `most_bytes` bytes together. The
-    /// stream does not expect them back.
+    /// caller puts them back, or notes that they have ended.
     pub(super) fn take_out(&self, most_bytes: usize) -> Vec<FreeBlock> {
         let mut lists = self.lock();
         let (mut taken, mut taken_bytes) = (Vec::new(), 0);

@@ -1,6 +1,7 @@
 //! Device memory that is kept for reuse: which calls it saves, and when it is given back.
 
 mod attacks;
+mod bounds;
 mod ownership;
 
 use cuda_rt::driver::ErrorCode;
