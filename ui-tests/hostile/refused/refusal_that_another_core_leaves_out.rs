@@ -1,5 +1,5 @@
-// H42 (macro): a crate that calls itself `core` has a `compile_error!` that does nothing, and a loop
-// that `unroll!` refuses. The loop would be gone.
+// H42 (macro): a crate that calls itself `core` has a `compile_error!` that does nothing, and a
+// loop that `unroll!` refuses. The loop would be gone.
 #![forbid(unsafe_code)]
 extern crate self as core;
 extern crate std as rust;

@@ -1,5 +1,5 @@
-//! By hand: three events for each item in flight. The host waits for the last one before it uses the
-//! slot again, so that the other two are over too.
+//! By hand: three events for each item in flight. The host waits for the last one before it uses
+//! the slot again, so that the other two are over too.
 
 use std::time::Instant;
 
