@@ -30,6 +30,7 @@ mod error;
 mod event;
 mod ffi;
 mod fill;
+mod foreign_module;
 mod function_table;
 mod graph;
 mod host_function;
@@ -50,7 +51,7 @@ mod rows;
 mod stream;
 
 use std::collections::BTreeMap;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,8 +68,10 @@ use cuda_rt_driver::{
     RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{
+    FunctionLaunch, Kernel, KernelAttributes, LaunchShape, RawFunction, RawModule, SuggestedBlock,
+};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
-use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 #[cfg(feature = "cupti")]
 pub use cupti::why_none as why_no_cupti;
 use memory::Pool;
@@ -498,6 +501,32 @@ impl Kernels for CudaDriver {
         launch_padded(kernel, shape, parameters, stream) => {
             // SAFETY: the same contract; `launch` reads no byte of the values.
             unsafe { this.launch(kernel, shape, parameters, stream) }
+        };
+
+        load_module(image) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { foreign_module::load(&this.context, image) })
+        };
+
+        unload_module(module) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { foreign_module::unload(&this.context, module) })
+        };
+
+        module_function(module, name) => {
+            // SAFETY: the same contract.
+            this.report(unsafe { foreign_module::function(&this.context, module, name) })
+        };
+
+        launch_function(function, launch, stream) => {
+            // SAFETY: the same contract.
+            let launched = unsafe {
+                foreign_module::launch(&this.context, &this.properties, function, launch, stream)
+            };
+            this.report(launched)?;
+            // An error that this kernel leaves must not name another kernel.
+            this.last_kernel.store(ptr::null_mut(), Ordering::Release);
+            Ok(())
         };
     }
 }

@@ -82,6 +82,7 @@ impl Site {
     ) -> Result<(T, Vec<Arc<HostTask>>)> {
         // Host functions of a capture that failed: no graph calls them.
         drop(self.core.take_host_tasks());
+        drop(self.core.take_modules());
         let noting = self.log.capture();
         // SAFETY: the core keeps the stream (CORE-1), which was created for captures: nothing else
         // can name it.
