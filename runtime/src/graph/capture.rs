@@ -116,8 +116,9 @@ impl Site {
                     source,
                 })
         });
-        // No driver has seen the host functions of a dry run.
+        // No driver has seen the host functions of a dry run, and its launches.
         drop(self.core.take_host_tasks());
+        drop(self.core.take_modules());
         (noting.finish(), done)
     }
 }

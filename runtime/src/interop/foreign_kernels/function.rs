@@ -15,13 +15,13 @@ use cuda_rt_driver::{Backend, DriverError, ErrorCode, FunctionLaunch, Kind, RawF
 /// The parameters of the declared kernel `K`.
 type ParametersOf<K> = <K as ForeignKernel>::Parameters;
 
+/// A closure with the arguments of `K`.
+type StandInClosure<K> =
+    dyn for<'k> Fn(&ForeignGrid, <ParametersOf<K> as ForeignParameters>::StandIn<'k>) + Send + Sync;
+
 /// The stand-in of the kernel `K`. It was made of a closure that is `Copy`, so its drop runs no
 /// code of a user.
-#[expect(clippy::type_complexity, reason = "a closure with the kernel's own arguments")]
-pub(super) struct StandInOf<K: ForeignKernel>(
-    pub(super) 
-        Box<dyn for<'k> Fn(&ForeignGrid, <ParametersOf<K> as ForeignParameters>::StandIn<'k>) + Send + Sync>,
-);
+pub(super) struct StandInOf<K: ForeignKernel>(pub(super) Box<StandInClosure<K>>);
 
 /// A kernel of a loaded module, as the types hold it that
 /// [`foreign_kernel!`](crate::foreign_kernel) makes. It shares the module.

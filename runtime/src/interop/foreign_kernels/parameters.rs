@@ -60,7 +60,7 @@ impl Packed {
         }
     }
 
-    fn value<T: Element>(&self, at: usize) -> Self::StandIn<'k> {
+    fn value<T: Element>(&self, at: usize) -> T {
         bytemuck::pod_read_unaligned(&bytemuck::cast_slice(&self.words[self.starts[at]..])[..size_of::<T>()])
     }
 
@@ -174,7 +174,7 @@ unsafe impl<T: Element> ForeignParameter for Value<T> {
         into.push(*passed, 0);
     }
 
-    unsafe fn read<'k>(packed: &Packed, at: usize) -> T {
+    unsafe fn read<'k>(packed: &Packed, at: usize) -> Self::StandIn<'k> {
         packed.value(at)
     }
 }
