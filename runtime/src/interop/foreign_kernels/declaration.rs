@@ -103,21 +103,16 @@ pub unsafe trait ForeignKernel: Sized + 'static {
 /// What is compared at run time: the entry exists, and takes as many parameters, of the same sizes.
 /// A pointer cannot be told from a value of 8 bytes, nor `float` from `int`.
 ///
-/// A crate with `#![forbid(unsafe_code)]` cannot declare kernels.
+/// The lint `unsafe_code` sees the word: where it is forbidden, no kernel can be declared.
 ///
 /// # Hazards prevented
 /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03): a launch takes memory of its own stream.
 /// [H29](crate::hazards#h29): no memory is read and written in one launch.
 #[macro_export]
 macro_rules! foreign_kernel {
-    ($(
-        $(#[$about:meta])*
-        $vis:vis unsafe fn $entry:ident($($parameters:tt)*) as $Kernel:ident;
-    )+) => { $(
-        $crate::__foreign_kernel! {
-            @munch { [$(#[$about])*] [$vis] $entry $Kernel } [] [] [] [] [] $($parameters)*,
-        }
-    )+ };
+    ($($declarations:tt)*) => {
+        $crate::__foreign_kernel! { @declarations [] $($declarations)* }
+    };
 }
 
 /// The rules of [`foreign_kernel!`](crate::foreign_kernel), parameter by parameter. The lists are
@@ -126,6 +121,47 @@ macro_rules! foreign_kernel {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __foreign_kernel {
+    // One declaration after another. `unsafe` and the semicolon are kept as the user's tokens.
+    (@declarations []) => {};
+    (@declarations [$($about:tt)*] #[$next:meta] $($rest:tt)*) => {
+        $crate::__foreign_kernel! { @declarations [$($about)* #[$next]] $($rest)* }
+    };
+    (
+        @declarations [$($about:tt)*]
+        pub ($($in:tt)*) $unsafe:tt fn $entry:ident($($parameters:tt)*) as $Kernel:ident $end:tt $($rest:tt)*
+    ) => {
+        $crate::__foreign_kernel! {
+            @promised $unsafe $end { [$($about)*] [pub ($($in)*)] $unsafe $entry $Kernel $end } $($parameters)*
+        }
+        $crate::__foreign_kernel! { @declarations [] $($rest)* }
+    };
+    (
+        @declarations [$($about:tt)*]
+        pub $unsafe:tt fn $entry:ident($($parameters:tt)*) as $Kernel:ident $end:tt $($rest:tt)*
+    ) => {
+        $crate::__foreign_kernel! {
+            @promised $unsafe $end { [$($about)*] [pub] $unsafe $entry $Kernel $end } $($parameters)*
+        }
+        $crate::__foreign_kernel! { @declarations [] $($rest)* }
+    };
+    (
+        @declarations [$($about:tt)*]
+        $unsafe:tt fn $entry:ident($($parameters:tt)*) as $Kernel:ident $end:tt $($rest:tt)*
+    ) => {
+        $crate::__foreign_kernel! {
+            @promised $unsafe $end { [$($about)*] [] $unsafe $entry $Kernel $end } $($parameters)*
+        }
+        $crate::__foreign_kernel! { @declarations [] $($rest)* }
+    };
+    (@promised unsafe ; $head:tt $($parameters:tt)*) => {
+        $crate::__foreign_kernel! { @munch $head [] [] [] [] [] $($parameters)*, }
+    };
+    ($(@promised $($other:tt)*)? $(@declarations $($unread:tt)*)?) => {
+        $crate::__private::core::compile_error! {
+            "write `unsafe fn entry(parameters) as Type;`, where `unsafe` stands for a promise about the kernel \
+             (H42: see the page of `foreign_kernel!`)"
+        }
+    };
     (
         @munch $head:tt [$($taken:tt)*] [$($type:tt)*] [$($name:tt)*] [$($passed:tt)*] [$($len:tt)*]
         $next:ident: &mut [$T:ty], $($rest:tt)*
@@ -152,6 +188,14 @@ macro_rules! __foreign_kernel {
             [$($passed)* [$crate::kernel::ReadArg::new($next)]]
             [$($len)*]
             $($rest)*
+        }
+    };
+    (
+        @munch $head:tt $taken:tt $type:tt $name:tt $passed:tt $len:tt
+        $next:ident: &$($rest:tt)*
+    ) => {
+        $crate::__private::core::compile_error! {
+            "a parameter of a foreign kernel is `x: &[T]`, `x: &mut [T]`, a value `x: T`, or a length `n: u32 = x.len()`"
         }
     };
     (
@@ -184,17 +228,25 @@ macro_rules! __foreign_kernel {
     };
     // The comma behind the last parameter, or behind none.
     (
-        @munch { [$(#[$about:meta])*] [$vis:vis] $entry:ident $Kernel:ident }
+        @munch { [$($about:tt)*] [$($vis:tt)*] $unsafe:tt $entry:ident $Kernel:ident $end:tt }
         [$([$taken:ident: $($Taken:tt)*])*] [$([$($Type:tt)*])*] [$($name:ident)*] [$([$($passed:tt)*])*]
         [$([$length:ident: $Length:ty = $of:ident])*]
         $(,)?
     ) => {
-        $(#[$about])*
+        $($about)*
         #[derive($crate::__private::core::clone::Clone, $crate::__private::core::fmt::Debug)]
-        $vis struct $Kernel($crate::interop::ForeignFunction<Self>);
+        $($vis)* struct $Kernel($crate::interop::ForeignFunction<Self>);
 
-        // SAFETY: the declaration promises it: `foreign_kernel!` takes no declaration without
-        // `unsafe`.
+        // Of the user's tokens only, so that the lint `unsafe_code` sees the user's `unsafe`: rustc
+        // reports no lint about the tokens of another crate's macro.
+        const _: () = {
+            #[allow(dead_code, non_snake_case, reason = "stands for the declaration")]
+            trait Declaration {
+                $unsafe fn $entry() $end
+            }
+        };
+
+        // SAFETY: the declaration promises it: no declaration without `unsafe` gets here.
         unsafe impl $crate::interop::ForeignKernel for $Kernel {
             type Parameters = ($($($Type)*,)*);
             const NAME: &'static $crate::__private::core::primitive::str =
@@ -218,7 +270,7 @@ macro_rules! __foreign_kernel {
             /// stand-in, and each device a kernel of a module that another device loaded.
             #[track_caller]
             #[allow(clippy::too_many_arguments, reason = "the parameters of a foreign kernel")]
-            $vis fn launch<__CudaRtStream: $crate::StreamTag>(
+            $($vis)* fn launch<__CudaRtStream: $crate::StreamTag>(
                 &self,
                 stream @ _: &$crate::Stream<__CudaRtStream>,
                 grid @ _: $crate::interop::ForeignGrid,
