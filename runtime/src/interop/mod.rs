@@ -11,6 +11,7 @@
 //!   [`Stream::foreign`](crate::Stream::foreign)
 //! - **load PTX, cubins and fatbins at run time, and launch their kernels with typed arguments**:
 //!   [`foreign_kernel!`](crate::foreign_kernel), [`ForeignModule`]
+//! - **compile CUDA C++ at run time**: `Nvrtc`, with the feature `cuda`
 //! - **describe a kernel and its arguments by hand**:
 //!   [`Stream::foreign_kernel`](crate::Stream::foreign_kernel)
 //! - **work on another library's stream**: [`Device::adopt_stream`](crate::Device::adopt_stream)
@@ -40,6 +41,8 @@ pub use call::ForeignCall;
 pub use foreign_kernels::{
     __length, Declared, ForeignParameter, ForeignParameters, Packed, Read, Value, Write,
 };
+#[cfg(feature = "cuda")]
+pub use foreign_kernels::{CppStandard, Nvrtc, NvrtcError, NvrtcOptions};
 pub use foreign_kernels::{
     ForeignError, ForeignFunction, ForeignGrid, ForeignKernel, ForeignModule, ImageError,
 };

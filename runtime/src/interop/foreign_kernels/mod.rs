@@ -20,6 +20,8 @@ mod grid;
 mod image;
 mod loaded;
 mod module;
+#[cfg(feature = "cuda")]
+mod nvrtc;
 mod parameters;
 
 pub use declaration::ForeignKernel;
@@ -31,5 +33,7 @@ pub use grid::ForeignGrid;
 pub use image::ImageError;
 pub(crate) use loaded::LoadedModule;
 pub use module::ForeignModule;
+#[cfg(feature = "cuda")]
+pub use nvrtc::{CppStandard, Nvrtc, NvrtcError, NvrtcOptions};
 #[doc(hidden)]
 pub use parameters::{Declared, ForeignParameter, ForeignParameters, Packed, Read, Value, Write};

@@ -61,6 +61,7 @@ fn sections(file: Reader<'_>) -> Result<Vec<Section<'_>>, ImageError> {
     (0..u64::from(count))
         .map(|index| {
             let at = start.saturating_add(index * u64::from(each));
+            table.slice(at, u64::from(each))?;
             let kind = table.u32(at.saturating_add(4))?;
             let (from, len) = (
                 table.u64(at.saturating_add(24))?,
@@ -90,6 +91,7 @@ fn check_segments(file: Reader<'_>) -> Result<(), ImageError> {
     let (start, each, count) = (table.u64(32)?, table.u16(54)?, table.u16(56)?);
     for index in 0..u64::from(count) {
         let at = start.saturating_add(index * u64::from(each));
+        table.slice(at, u64::from(each))?;
         let (from, len) = (
             table.u64(at.saturating_add(8))?,
             table.u64(at.saturating_add(32))?,
