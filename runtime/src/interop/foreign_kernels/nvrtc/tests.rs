@@ -33,7 +33,7 @@ fn a_library_that_is_missing_is_named_with_what_to_install() {
     for part in [
         "NVRTC was not found",
         "libnvrtc-of-no-toolkit.so.13",
-        "CUDA_RT_NVRTC",
+        "CUDA_RT_TEST_OF_NVRTC",
         "pip install",
     ] {
         assert!(error.contains(part), "{error}");
