@@ -15,22 +15,6 @@ pub mod by_hand {
     pub Download;
 }
 
-::real::foreign_kernel! {
-    /// Declared with names that are constants elsewhere.
-    pub unsafe fn saxpy(
-        stream: ::rust::primitive::u32 = function.len(),
-        grid: ::rust::primitive::f32,
-        call: &[::rust::primitive::f32],
-        function: &mut [::rust::primitive::f32],
-    ) as Saxpy;
-    unsafe fn nothing() as Nothing;
-}
-
-/// `__foreign_kernel!` by hand.
-pub mod foreign_by_hand {
-    ::real::__foreign_kernel! { @declarations [] pub unsafe fn none(r#fn: ::rust::primitive::u64) as None; }
-}
-
 ::real::devices! {
     /// Decodes.
     pub Front;

@@ -128,28 +128,28 @@ macro_rules! __foreign_kernel {
     };
     (
         @declarations [$($about:tt)*]
-        pub ($($in:tt)*) $unsafe:tt fn $entry:ident($($parameters:tt)*) as $Kernel:ident $end:tt $($rest:tt)*
+        pub ($($in:tt)*) $keyword:tt fn $entry:ident($($parameters:tt)*) as $Kernel:ident $end:tt $($rest:tt)*
     ) => {
         $crate::__foreign_kernel! {
-            @promised $unsafe $end { [$($about)*] [pub ($($in)*)] $unsafe $entry $Kernel $end } $($parameters)*
+            @promised $keyword $end { [$($about)*] [pub ($($in)*)] $keyword $entry $Kernel $end } $($parameters)*
         }
         $crate::__foreign_kernel! { @declarations [] $($rest)* }
     };
     (
         @declarations [$($about:tt)*]
-        pub $unsafe:tt fn $entry:ident($($parameters:tt)*) as $Kernel:ident $end:tt $($rest:tt)*
+        pub $keyword:tt fn $entry:ident($($parameters:tt)*) as $Kernel:ident $end:tt $($rest:tt)*
     ) => {
         $crate::__foreign_kernel! {
-            @promised $unsafe $end { [$($about)*] [pub] $unsafe $entry $Kernel $end } $($parameters)*
+            @promised $keyword $end { [$($about)*] [pub] $keyword $entry $Kernel $end } $($parameters)*
         }
         $crate::__foreign_kernel! { @declarations [] $($rest)* }
     };
     (
         @declarations [$($about:tt)*]
-        $unsafe:tt fn $entry:ident($($parameters:tt)*) as $Kernel:ident $end:tt $($rest:tt)*
+        $keyword:tt fn $entry:ident($($parameters:tt)*) as $Kernel:ident $end:tt $($rest:tt)*
     ) => {
         $crate::__foreign_kernel! {
-            @promised $unsafe $end { [$($about)*] [] $unsafe $entry $Kernel $end } $($parameters)*
+            @promised $keyword $end { [$($about)*] [] $keyword $entry $Kernel $end } $($parameters)*
         }
         $crate::__foreign_kernel! { @declarations [] $($rest)* }
     };
@@ -228,7 +228,7 @@ macro_rules! __foreign_kernel {
     };
     // The comma behind the last parameter, or behind none.
     (
-        @munch { [$($about:tt)*] [$($vis:tt)*] $unsafe:tt $entry:ident $Kernel:ident $end:tt }
+        @munch { [$($about:tt)*] [$($vis:tt)*] $keyword:tt $entry:ident $Kernel:ident $end:tt }
         [$([$taken:ident: $($Taken:tt)*])*] [$([$($Type:tt)*])*] [$($name:ident)*] [$([$($passed:tt)*])*]
         [$([$length:ident: $Length:ty = $of:ident])*]
         $(,)?
@@ -242,7 +242,7 @@ macro_rules! __foreign_kernel {
         const _: () = {
             #[allow(dead_code, non_snake_case, reason = "stands for the declaration")]
             trait Declaration {
-                $unsafe fn $entry() $end
+                $keyword fn $entry() $end
             }
         };
 
@@ -279,11 +279,11 @@ macro_rules! __foreign_kernel {
                 // Before the slices are borrowed as the kernel uses them.
                 $(
                     let $length @ _: $Length = $crate::interop::__length::<Self, $Length>(
-                        $of.len(),
+                        $crate::DeviceSlice::len($of),
                         $crate::__private::core::stringify!($length),
                     )?;
                 )*
-                self.0.__launch(stream, grid, ($($($passed)*,)*))
+                $crate::interop::ForeignFunction::__launch(&self.0, stream, grid, ($($($passed)*,)*))
             }
         }
     };
