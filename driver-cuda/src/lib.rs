@@ -34,6 +34,7 @@ mod foreign_module;
 mod function_table;
 mod graph;
 mod host_function;
+mod kernels;
 mod launch;
 mod library;
 mod loader;
@@ -51,7 +52,7 @@ mod rows;
 mod stream;
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,11 +68,9 @@ use cuda_rt_driver::{
     MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode, RawPeer,
     RawStream,
 };
-use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
-use cuda_rt_driver::{
-    FunctionLaunch, Kernel, KernelAttributes, LaunchShape, RawFunction, RawModule, SuggestedBlock,
-};
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
+use cuda_rt_driver::{Kernel, LaunchShape};
 #[cfg(feature = "cupti")]
 pub use cupti::why_none as why_no_cupti;
 use memory::Pool;
@@ -456,77 +455,6 @@ impl Peers for CudaDriver {
         copy_peer(destination, source, bytes, stream) => {
             // SAFETY: the same contract.
             this.report(unsafe { this.copy_between(destination, source, bytes, stream) })
-        };
-    }
-}
-
-impl Kernels for CudaDriver {
-    fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
-        self.report(self.modules.function(&self.context, kernel).map(drop))
-    }
-
-    fn kernel_attributes(&self, kernel: &'static Kernel) -> DriverResult<KernelAttributes> {
-        self.report(occupancy::attributes(&self.context, &self.modules, kernel))
-    }
-
-    fn max_active_blocks(
-        &self,
-        kernel: &'static Kernel,
-        threads: u32,
-        shared_bytes: u32,
-    ) -> DriverResult<u32> {
-        let blocks = occupancy::active_blocks(&self.context, &self.modules, kernel, threads, shared_bytes);
-        self.report(blocks)
-    }
-
-    fn suggest_block(&self, kernel: &'static Kernel, shared_bytes: u32) -> DriverResult<SuggestedBlock> {
-        self.report(occupancy::suggestion(
-            &self.context,
-            &self.modules,
-            kernel,
-            shared_bytes,
-        ))
-    }
-
-    cuda_rt_driver::kernel_calls! { |this: &CudaDriver|
-        launch(kernel, shape, parameters, stream) => {
-            // SAFETY: the same contract.
-            let launched =
-                unsafe { launch::launch(&this.context, &this.modules, kernel, shape, parameters, stream) };
-            this.report(launched)?;
-            this.remember(kernel);
-            Ok(())
-        };
-
-        launch_padded(kernel, shape, parameters, stream) => {
-            // SAFETY: the same contract; `launch` reads no byte of the values.
-            unsafe { this.launch(kernel, shape, parameters, stream) }
-        };
-
-        load_module(image) => {
-            // SAFETY: the same contract.
-            this.report(unsafe { foreign_module::load(&this.context, image) })
-        };
-
-        unload_module(module) => {
-            // SAFETY: the same contract.
-            this.report(unsafe { foreign_module::unload(&this.context, module) })
-        };
-
-        module_function(module, name) => {
-            // SAFETY: the same contract.
-            this.report(unsafe { foreign_module::function(&this.context, module, name) })
-        };
-
-        launch_function(function, launch, stream) => {
-            // SAFETY: the same contract.
-            let launched = unsafe {
-                foreign_module::launch(&this.context, &this.properties, function, launch, stream)
-            };
-            this.report(launched)?;
-            // An error that this kernel leaves must not name another kernel.
-            this.last_kernel.store(ptr::null_mut(), Ordering::Release);
-            Ok(())
         };
     }
 }

@@ -1,4 +1,4 @@
-// H01 (E0277): a kernel of another compiler reads a buffer that another stream may still be writing.
+// H01 (E0277): a kernel of another compiler reads a buffer that another stream may be writing.
 #![deny(unsafe_code)]
 use cuda_rt::interop::ForeignGrid;
 use cuda_rt::{DeviceBuffer, Error, Stream};

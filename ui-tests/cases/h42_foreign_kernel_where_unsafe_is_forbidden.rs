@@ -1,5 +1,5 @@
-// H42 (lint): a crate that forbids `unsafe` declares a kernel of another compiler, and no one answers
-// for what the kernel does.
+// H42 (lint): a crate that forbids `unsafe` declares a kernel of another compiler, and no one
+// answers for what the kernel does.
 // Twin: h01_foreign_kernel_reads_without_handoff
 #![forbid(unsafe_code)]
 

@@ -191,8 +191,8 @@ impl Instance {
             log.updated(entries);
             Ok(())
         })?;
-        self.host_functions.replace(tasks);
         self.modules.replace(self.site.core().take_modules());
+        self.host_functions.replace(tasks);
         Ok(())
     }
 }

@@ -75,14 +75,16 @@ pub unsafe trait ForeignKernel: Sized + 'static {
 ///
 /// | declared | passed to the kernel | a launch takes |
 /// |---|---|---|
-/// | `x: &[T]` | a pointer to the first element, and **no length** | `&DeviceSlice<T, _>` of the stream |
+/// | `x: &[T]` | a pointer, and **no length** | `&DeviceSlice<T, _>` of the stream |
 /// | `y: &mut [T]` | a pointer, and **no length** | `&mut DeviceSlice<T, _>` of the stream |
-/// | `a: T` | the value, `size_of::<T>()` bytes | a `T`, which is an [`Element`](trait@crate::Element) |
+/// | `a: T` | the value, `size_of::<T>()` bytes | a `T` that is an [`Element`] |
 /// | `n: T = x.len()` | the length of `x` in elements, as a `T` | nothing |
 ///
 /// `x` in `x.len()` is a declared slice, before or after it. A length that is too large for its
 /// type is an error of the launch. An empty slice has the address of no memory. A declaration has
 /// 24 parameters at most.
+///
+/// [`Element`]: trait@crate::Element
 ///
 /// # Safety
 ///
