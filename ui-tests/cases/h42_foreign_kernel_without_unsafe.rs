@@ -1,4 +1,4 @@
-// H42 (macro): a kernel of another compiler is declared, and no one answers for what it does.
+// H42 (lint): a kernel of another compiler is declared, and no one answers for what it does.
 // Twin: h01_foreign_kernel_reads_without_handoff
 #![forbid(unsafe_code)]
 
