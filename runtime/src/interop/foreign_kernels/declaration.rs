@@ -158,7 +158,9 @@ macro_rules! __foreign_kernel {
     (@promised unsafe ; $head:tt $($parameters:tt)*) => {
         $crate::__foreign_kernel! { @munch $head [] [] [] [] [] $($parameters)*, }
     };
-    ($(@promised $($other:tt)*)? $(@declarations $($unread:tt)*)?) => {
+    // Behind the rule above: the rules below may be called by hand.
+    (@checked unsafe ;) => {};
+    ($(@promised $($other:tt)*)? $(@checked $($unchecked:tt)*)? $(@declarations $($unread:tt)*)?) => {
         $crate::__private::core::compile_error! {
             "write `unsafe fn entry(parameters) as Type;`, where `unsafe` stands for a promise about the kernel \
              (H42: see the page of `foreign_kernel!`)"
@@ -248,7 +250,9 @@ macro_rules! __foreign_kernel {
             }
         };
 
-        // SAFETY: the declaration promises it: no declaration without `unsafe` gets here.
+        $crate::__foreign_kernel! { @checked $keyword $end }
+
+        // SAFETY: the declaration promises it: a declaration without `unsafe` does not compile.
         unsafe impl $crate::interop::ForeignKernel for $Kernel {
             type Parameters = ($($($Type)*,)*);
             const NAME: &'static $crate::__private::core::primitive::str =
