@@ -26,12 +26,13 @@
 //! then does not compile. The types in the signatures must be in scope where the macro is called.
 //!
 //! ```
-//! use std::ffi::c_void;
+//! use std::ffi::{CStr, c_void};
 //! use std::sync::Arc;
 //!
 //! use cuda_rt_driver::{Driver, DriverError, DriverResult};
 //! use cuda_rt_driver::{ForeignUse, HostFunction, RawEvent, RawStream};
 //! use cuda_rt_driver::{Events, Kernels, Streams};
+//! use cuda_rt_driver::{FunctionLaunch, RawFunction, RawModule};
 //! use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 //!
 //! struct Counting(Arc<dyn Driver>);
