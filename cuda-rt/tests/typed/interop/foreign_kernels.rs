@@ -270,7 +270,7 @@ fn the_checker_sees_what_a_foreign_kernel_uses() {
             unsafe { gpu.driver().fill(address, &[0], bytes, other.raw()) }.unwrap();
             gpu.races()[before..]
                 .iter()
-                .filter(|race| &*race.first.operation.name == "saxpy")
+                .filter(|race| race.first.operation.name == "saxpy")
                 .count()
         };
         let ended = [count(x.address(), 4), count(y.address(), 4 * LEN)];
