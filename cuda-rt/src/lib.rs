@@ -150,7 +150,9 @@ pub use cuda_rt_runtime::simulator;
 #[cfg(feature = "timeline")]
 pub use cuda_rt_runtime::timeline;
 #[doc(hidden)]
-pub use cuda_rt_runtime::{__block, __bundle, __kernel, __module, __parameters, __priority, __private};
+pub use cuda_rt_runtime::{
+    __block, __bundle, __foreign_kernel, __kernel, __module, __parameters, __priority, __private,
+};
 #[cfg(feature = "rustacuda")]
 pub use cuda_rt_runtime::{AnyBits, DeviceCopied};
 pub use cuda_rt_runtime::{
@@ -167,7 +169,7 @@ pub use cuda_rt_runtime::{
     done_scope,
 };
 pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
-pub use cuda_rt_runtime::{devices, streams};
+pub use cuda_rt_runtime::{devices, foreign_kernel, streams};
 
 /// The doctests of the README: its example is compiled and run.
 #[cfg(doctest)]

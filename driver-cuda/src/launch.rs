@@ -54,11 +54,11 @@ pub(super) unsafe fn launch(
             )
         }
     });
-    launched.map_err(|error| explain(error, kernel, shape))
+    launched.map_err(|error| explain(error, kernel.name, shape))
 }
 
 #[cold]
-fn explain(error: DriverError, kernel: &Kernel, shape: &LaunchShape) -> DriverError {
+pub(super) fn explain(error: DriverError, name: &str, shape: &LaunchShape) -> DriverError {
     // A sticky error comes from an earlier kernel: this kernel never ran.
     if error.is_sticky() {
         return error;
@@ -69,9 +69,7 @@ fn explain(error: DriverError, kernel: &Kernel, shape: &LaunchShape) -> DriverEr
         shared_bytes,
         ..
     } = shape;
-    let detail = format!(
-        "kernel `{}` with grid {grid:?}, block {block:?}, {shared_bytes} bytes of shared memory",
-        kernel.name
-    );
+    let detail =
+        format!("kernel `{name}` with grid {grid:?}, block {block:?}, {shared_bytes} bytes of shared memory");
     with_detail(error, detail)
 }

@@ -30,9 +30,11 @@ mod error;
 mod event;
 mod ffi;
 mod fill;
+mod foreign_module;
 mod function_table;
 mod graph;
 mod host_function;
+mod kernels;
 mod launch;
 mod library;
 mod loader;
@@ -66,9 +68,9 @@ use cuda_rt_driver::{
     MemoryInfo, MemoryPoolStats, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode, RawPeer,
     RawStream,
 };
-use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Memory, Peers, Streams};
+use cuda_rt_driver::{Copies, Driver, Events, Graphs, Memory, Peers, Streams};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
-use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
+use cuda_rt_driver::{Kernel, LaunchShape};
 #[cfg(feature = "cupti")]
 pub use cupti::why_none as why_no_cupti;
 use memory::Pool;
@@ -453,51 +455,6 @@ impl Peers for CudaDriver {
         copy_peer(destination, source, bytes, stream) => {
             // SAFETY: the same contract.
             this.report(unsafe { this.copy_between(destination, source, bytes, stream) })
-        };
-    }
-}
-
-impl Kernels for CudaDriver {
-    fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {
-        self.report(self.modules.function(&self.context, kernel).map(drop))
-    }
-
-    fn kernel_attributes(&self, kernel: &'static Kernel) -> DriverResult<KernelAttributes> {
-        self.report(occupancy::attributes(&self.context, &self.modules, kernel))
-    }
-
-    fn max_active_blocks(
-        &self,
-        kernel: &'static Kernel,
-        threads: u32,
-        shared_bytes: u32,
-    ) -> DriverResult<u32> {
-        let blocks = occupancy::active_blocks(&self.context, &self.modules, kernel, threads, shared_bytes);
-        self.report(blocks)
-    }
-
-    fn suggest_block(&self, kernel: &'static Kernel, shared_bytes: u32) -> DriverResult<SuggestedBlock> {
-        self.report(occupancy::suggestion(
-            &self.context,
-            &self.modules,
-            kernel,
-            shared_bytes,
-        ))
-    }
-
-    cuda_rt_driver::kernel_calls! { |this: &CudaDriver|
-        launch(kernel, shape, parameters, stream) => {
-            // SAFETY: the same contract.
-            let launched =
-                unsafe { launch::launch(&this.context, &this.modules, kernel, shape, parameters, stream) };
-            this.report(launched)?;
-            this.remember(kernel);
-            Ok(())
-        };
-
-        launch_padded(kernel, shape, parameters, stream) => {
-            // SAFETY: the same contract; `launch` reads no byte of the values.
-            unsafe { this.launch(kernel, shape, parameters, stream) }
         };
     }
 }

@@ -199,12 +199,32 @@ pub(crate) fn ptx_for(capability: (u32, u32), image: &'static ModuleImage) -> Dr
 
 /// Compiles and loads PTX (`cuModuleLoadDataEx`). The error contains the compiler's log.
 fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResult<ffi::CUmodule> {
-    const LOG_BYTES: usize = 16 << 10;
     const CALL: &str = "cuModuleLoadDataEx";
     let ptx = CString::new(ptx).map_err(|_| {
         let detail = format!("the PTX of `{}` holds a NUL", image.name);
         DriverError::with_detail(CALL, ErrorCode::INVALID_PTX, detail)
     })?;
+    // SAFETY: the text ends in a NUL.
+    unsafe {
+        load_data(
+            context,
+            ptx.as_ptr().cast(),
+            &format!("kernels of `{}`", image.name),
+        )
+    }
+}
+
+/// Loads an image (`cuModuleLoadDataEx`). The error contains the compiler's log, behind `what`.
+///
+/// # Safety
+/// `image` is text that ends in a NUL, or a cubin or fatbin whose headers state no place outside
+/// its memory.
+pub(super) unsafe fn load_data(
+    context: &Context,
+    image: *const c_void,
+    what: &str,
+) -> DriverResult<ffi::CUmodule> {
+    const LOG_BYTES: usize = 16 << 10;
     let mut log = vec![0_u8; LOG_BYTES];
     let mut options = [
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
@@ -218,12 +238,12 @@ fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResu
 
     let _entered = context.enter()?;
     let mut module = ptr::null_mut();
-    // SAFETY: the text ends in a NUL. There are as many options as values, and the log has the
-    // length that they state.
+    // SAFETY: the image is as this function's contract says. There are as many options as values,
+    // and the log has the length that they state.
     let loaded = unsafe {
         context.library().cuModuleLoadDataEx(
             &mut module,
-            ptx.as_ptr().cast(),
+            image,
             options.len() as u32,
             options.as_mut_ptr(),
             values.as_mut_ptr(),
@@ -234,7 +254,7 @@ fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResu
     FIRST.call_once(process_end::shut_at_exit);
     loaded.map_err(|error| {
         let log = String::from_utf8_lossy(log.split(|&byte| byte == 0).next().unwrap_or_default());
-        with_detail(error, format!("kernels of `{}`: {}", image.name, log.trim()))
+        with_detail(error, format!("{what}: {}", log.trim()))
     })?;
     Ok(module)
 }

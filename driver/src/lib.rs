@@ -26,12 +26,13 @@
 //! then does not compile. The types in the signatures must be in scope where the macro is called.
 //!
 //! ```
-//! use std::ffi::c_void;
+//! use std::ffi::{CStr, c_void};
 //! use std::sync::Arc;
 //!
 //! use cuda_rt_driver::{Driver, DriverError, DriverResult};
 //! use cuda_rt_driver::{ForeignUse, HostFunction, RawEvent, RawStream};
 //! use cuda_rt_driver::{Events, Kernels, Streams};
+//! use cuda_rt_driver::{FunctionLaunch, RawFunction, RawModule};
 //! use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 //!
 //! struct Counting(Arc<dyn Driver>);
@@ -55,6 +56,7 @@
 //! impl Kernels for Counting {
 //!     cuda_rt_driver::kernel_calls! { forward to |this: &Counting| -> &dyn Driver { &*this.0 };
 //!         prepare, kernel_attributes, max_active_blocks, suggest_block, launch_padded,
+//!         load_module, unload_module, module_function, launch_function,
 //!     }
 //!     cuda_rt_driver::kernel_calls! { |this: &Counting, call(&dyn Driver)|
 //!         launch(kernel, shape, _parameters, stream) => {
@@ -86,6 +88,7 @@ mod called_at;
 mod collective;
 mod driver;
 mod error;
+mod function;
 mod hardware_trace;
 mod hints;
 #[doc(hidden)]
@@ -110,6 +113,7 @@ pub use called_at::CalledAt;
 pub use collective::{Collective, Communicator, Number, Part, Reduction};
 pub use driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 pub use error::{DriverError, ErrorCode};
+pub use function::{FunctionLaunch, StandIn};
 pub use hardware_trace::{Trace, Traced};
 pub use hints::{CallSite, ForeignUse, Hint, LeftOut};
 pub use host_function::HostFunction;
@@ -121,7 +125,9 @@ pub use occupancy::{KernelAttributes, SuggestedBlock};
 pub use pitched::{CopyExtent, Pitch};
 pub use properties::{Backend, MemoryInfo, MemoryPoolStats, PeerAccess, Properties};
 pub use race::{AccessKind, ActorKind, Operation, Party, Race, Site};
-pub use raw::{DeviceAddress, DriverResult, RawEvent, RawGraph, RawNode, RawPeer, RawStream};
+pub use raw::{
+    DeviceAddress, DriverResult, RawEvent, RawFunction, RawGraph, RawModule, RawNode, RawPeer, RawStream,
+};
 pub use simulated::Simulated;
 pub use tools::{DriverWithTools, Tools};
 pub use work::{Engine, Kind};

@@ -123,15 +123,25 @@ impl Properties {
     /// assert_eq!(KERNEL.shared_bytes(), 0); // described by hand: its launches say it
     /// ```
     pub fn check_shared_bytes(&self, kernel: &Kernel, bytes: u32) -> DriverResult<()> {
+        self.check_shared_bytes_of(
+            kernel.name,
+            bytes,
+            "give the kernel's `BlockUninit`s fewer elements",
+        )
+    }
+
+    /// As [`check_shared_bytes`](Self::check_shared_bytes), for the kernel `name`. The message ends
+    /// with `advice`.
+    #[doc(hidden)]
+    pub fn check_shared_bytes_of(&self, name: &str, bytes: u32, advice: &str) -> DriverResult<()> {
         let most = self.max_shared_bytes_per_block_optin;
         if bytes <= most {
             return Ok(());
         }
         let (major, minor) = self.compute_capability;
         let detail = format!(
-            "kernel `{}` needs {bytes} bytes of shared memory for a block, and a block of this device (compute \
-             capability {major}.{minor}) has {most} at most: give the kernel's `BlockUninit`s fewer elements",
-            kernel.name
+            "kernel `{name}` needs {bytes} bytes of shared memory for a block, and a block of this device (compute \
+             capability {major}.{minor}) has {most} at most: {advice}"
         );
         Err(DriverError::with_detail(
             "cuFuncSetAttribute",

@@ -34,6 +34,10 @@ raw_handles! {
     RawGraph;
     /// A node of a graph (`CUgraphNode`).
     RawNode;
+    /// A module that was loaded from bytes at run time (`CUmodule`).
+    RawModule;
+    /// A function of such a module (`CUfunction`).
+    RawFunction;
     /// A device, by the name that other devices of its backend use (`CUdevice`).
     RawPeer;
 }

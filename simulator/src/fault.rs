@@ -60,6 +60,9 @@ calls! {
     CollectiveStatus "ncclCommGetAsyncError";
     Fill "cuMemsetD8Async";
     Prepare "cuModuleLoadDataEx";
+    LoadModule "cuModuleLoadDataEx";
+    UnloadModule "cuModuleUnload";
+    ModuleFunction "cuModuleGetFunction";
     KernelAttributes "cuFuncGetAttribute";
     MaxActiveBlocks "cuOccupancyMaxActiveBlocksPerMultiprocessor";
     SuggestBlock "cuOccupancyMaxPotentialBlockSize";

@@ -546,6 +546,7 @@ impl Op {
             },
             Self::CopyRows(rows) => Self::CopyRows(rows.clone()),
             Self::Launch(launch) => Self::Launch(Box::new(launch.duplicate())),
+            Self::Function(function) => Self::Function(function.clone()),
             Self::HostFunction(function) => Self::HostFunction(*function),
             Self::Spoil { address, bytes, salt } => Self::Spoil {
                 address: *address,

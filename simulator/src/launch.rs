@@ -118,15 +118,25 @@ impl Launch {
             // runs now.
             unsafe { (kernel.simulate)(&self.shape, values.as_ptr()) }
         });
-        catch(call).map_err(|(message, place)| {
-            let place = place.unwrap_or_else(|| format!("{file}:{line}"));
-            let detail = format!("kernel `{name}` panicked at {place}: {message}");
-            Trap {
-                code: ErrorCode::LAUNCH_FAILED,
-                detail,
-            }
-        })
+        run_to_end(name, call, || format!("{file}:{line}"))
     }
+}
+
+/// Runs a kernel's body. If it panics, the kernel traps. `known_place` is the place for the
+/// message if the place of the panic was not noted.
+pub(super) fn run_to_end(
+    name: &str,
+    body: AssertUnwindSafe<impl FnOnce()>,
+    known_place: impl FnOnce() -> String,
+) -> Result<(), Trap> {
+    catch(body).map_err(|(message, place)| {
+        let place = place.unwrap_or_else(known_place);
+        let detail = format!("kernel `{name}` panicked at {place}: {message}");
+        Trap {
+            code: ErrorCode::LAUNCH_FAILED,
+            detail,
+        }
+    })
 }
 
 /// Pointers to a kernel's parameters; on the stack except for very long lists.

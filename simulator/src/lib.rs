@@ -27,7 +27,7 @@
 //! - **priorities of streams** change neither order nor time
 //! - **a graph's nodes run in any order its edges allow**, other work only beside host functions
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
@@ -44,6 +44,7 @@ mod host_function;
 mod launch;
 mod managed;
 mod memory;
+mod module;
 mod occupancy;
 mod op;
 mod peer;
@@ -76,8 +77,10 @@ use cuda_rt_driver::{
     HostFunction, PeerAccess, Pitch, Properties, RawEvent, RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Peers, Streams};
+use cuda_rt_driver::{
+    FunctionLaunch, Kernel, KernelAttributes, LaunchShape, RawFunction, RawModule, SuggestedBlock,
+};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
-use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
 /// A simulated device, with a [checker](cuda_rt_checker) that follows it.
 pub type SimDriver = Checked<SimDevice>;
@@ -192,6 +195,10 @@ impl SimDevice {
 
     /// Checks a launch as CUDA does.
     fn is_valid(&self, kernel: &Kernel, shape: &LaunchShape, parameters: &[*const c_void]) -> bool {
+        self.is_valid_shape(shape) && parameters.len() == kernel.parameters.len()
+    }
+
+    fn is_valid_shape(&self, shape: &LaunchShape) -> bool {
         let limits = &self.properties;
         let threads = shape
             .block
@@ -203,7 +210,6 @@ impl SimDevice {
             .zip(limits.max_grid)
             .all(|(n, most)| (1..=most).contains(n))
             && threads.is_some_and(|threads| (1..=limits.max_threads_per_block).contains(&threads))
-            && parameters.len() == kernel.parameters.len()
     }
 }
 
@@ -410,6 +416,31 @@ impl Kernels for SimDevice {
         launch_padded(kernel, shape, parameters, stream) => {
             // SAFETY: the same contract; `launch` reads no byte of the values.
             unsafe { this.launch(kernel, shape, parameters, stream) }
+        };
+
+        load_module(image) => {
+            this.enter(Call::LoadModule, |state| state.load_module(image))
+        };
+
+        unload_module(module) => {
+            this.enter(Call::UnloadModule, |state| state.unload_module(module))
+        };
+
+        module_function(module, name) => {
+            this.enter(Call::ModuleFunction, |state| state.module_function(module, name))
+        };
+
+        launch_function(function, launch, stream) => {
+            this.enter(Call::Launch, |state| {
+                state.stream(Call::Launch, stream)?;
+                let (properties, shape) = (&this.properties, &launch.shape);
+                properties.check_shared_bytes_of(launch.name, shape.shared_bytes, "launch it with less")?;
+                if !this.is_valid_shape(shape) {
+                    return Err(state.error(Call::Launch, ErrorCode::INVALID_VALUE));
+                }
+                let function = state.function_launch(function, launch)?;
+                state.submit(Call::Launch, stream, Op::Function(Box::new(function)))
+            })
         };
     }
 }

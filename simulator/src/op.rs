@@ -4,6 +4,7 @@ use super::clock::{SpanKind, Work};
 use super::collective::exchange::{self, Exchange, Receive};
 use super::launch::{Launch, Trap};
 use super::memory;
+use super::module::FunctionCall;
 use super::reach::Reach;
 use super::replay::Replay;
 use super::rows::Rows;
@@ -52,6 +53,8 @@ pub(super) enum Op {
     Receive(Box<Receive>),
     /// Runs a kernel.
     Launch(Box<Launch>),
+    /// Runs the stand-in of a function of a loaded module.
+    Function(Box<FunctionCall>),
     /// Runs a function on the host's thread for them.
     HostFunction(HostFunction),
     /// Replays a graph as it was at its launch. The replay is kept while a host function of the
@@ -104,6 +107,7 @@ impl Op {
             }
             Self::Receive(receive) => return Some(receive.work()),
             Self::Launch(launch) => return Some(launch.work()),
+            Self::Function(function) => return Some(function.work()),
             Self::CopyRows(rows) => (rows.kind(), rows.label(), rows.bytes()),
             Self::Copy {
                 kind: kind @ SpanKind::CopyToDevice,
@@ -166,6 +170,7 @@ impl Op {
             } => exchange::send(reach.own(), *from, *bytes, *rank, exchange),
             Self::Receive(receive) => receive.run(reach.own()),
             Self::Launch(launch) => launch.run(reach)?,
+            Self::Function(function) => function.run(reach)?,
         }
         Ok(())
     }

@@ -317,7 +317,7 @@ impl Counters {
     pub(super) fn count(&mut self, op: &Op) {
         match op {
             Op::Wait(_) | Op::Spoil { .. } | Op::Free { .. } | Op::Graph { .. } | Op::Send { .. } => return,
-            Op::Fill { .. } | Op::Launch(_) | Op::Receive(_) | Op::HostFunction(_) => {}
+            Op::Fill { .. } | Op::Launch(_) | Op::Function(_) | Op::Receive(_) | Op::HostFunction(_) => {}
             Op::Copy { .. } | Op::CopyRows(_) => {
                 let (kind, bytes) = match op {
                     Op::Copy { kind, bytes, .. } => (*kind, *bytes),

@@ -11,7 +11,7 @@ use super::peer::new_peer;
 use super::random::Random;
 use super::reach::{HostRanges, Reach};
 use super::stream::Stream;
-use super::{Call, Core, Counters, SimConfig, clock, event, fault, graph, memory, schedule, slab};
+use super::{Call, Core, Counters, SimConfig, clock, event, fault, graph, memory, module, schedule, slab};
 use cuda_rt_driver::{DeviceAddress, DriverError, DriverResult, ErrorCode, RawPeer, RawStream};
 
 /// All mutable state; one thread at a time runs calls and operations.
@@ -25,6 +25,8 @@ pub(super) struct State {
     pub(super) events: slab::Slab<event::Event>,
     pub(super) captures: slab::Slab<graph::Capture>,
     pub(super) graphs: slab::Slab<graph::Graph>,
+    pub(super) modules: slab::Slab<module::Module>,
+    pub(super) functions: slab::Slab<module::Function>,
     /// The memories, by device.
     pub(super) memories: Vec<memory::Memory>,
     /// The names by which devices refer to each other, by device.
@@ -53,6 +55,8 @@ impl State {
             events: slab::Slab::default(),
             captures: slab::Slab::default(),
             graphs: slab::Slab::default(),
+            modules: slab::Slab::default(),
+            functions: slab::Slab::default(),
             memories: Vec::new(),
             peers: Vec::new(),
             nodes_made: 0,

@@ -112,7 +112,7 @@ impl State {
         let work = op.work();
         let (host_ns, model) = (self.clock.now_ns(), &self.config.model);
         let cost_ns = match op {
-            Op::Launch(_) | Op::Graph { .. } | Op::Receive(_) => model.launch_call_ns,
+            Op::Launch(_) | Op::Function(_) | Op::Graph { .. } | Op::Receive(_) => model.launch_call_ns,
             Op::Copy { .. } | Op::CopyRows(_) | Op::Fill { .. } => model.copy_call_ns,
             Op::Wait(_) => model.wait_call_ns,
             Op::Spoil { .. } | Op::Free { .. } | Op::Send { .. } | Op::HostFunction(_) => model.other_call_ns,

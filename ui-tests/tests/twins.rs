@@ -19,6 +19,7 @@ macro_rules! twins {
 }
 
 twins! {
+    h01_foreign_kernel_reads_without_handoff;
     h01_kept_bundle_used_without_opening;
     h01_kernel_reads_without_handoff;
     h01_product_of_another_streams_matrix;

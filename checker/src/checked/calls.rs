@@ -1,6 +1,6 @@
 //! The calls of a followed driver: each call is made, and told to the checker.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -15,7 +15,9 @@ use cuda_rt_driver::{
     RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
-use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
+use cuda_rt_driver::{
+    FunctionLaunch, Kernel, KernelAttributes, LaunchShape, RawFunction, RawModule, SuggestedBlock,
+};
 
 /// The file in which a call through `dyn Driver` seems to have its place.
 pub(super) const FILE: &str = file!();
@@ -258,7 +260,8 @@ impl<D: Driver + ?Sized> Peers for Checked<D> {
 
 impl<D: Driver + ?Sized> Kernels for Checked<D> {
     cuda_rt_driver::kernel_calls! { for<D: ?Sized + Driver> forward to |this: &Checked<D>| -> &D { &this.inner };
-        prepare, kernel_attributes, max_active_blocks, suggest_block,
+        prepare, kernel_attributes, max_active_blocks, suggest_block, load_module, unload_module,
+        module_function,
     }
 
     cuda_rt_driver::kernel_calls! { for<D: ?Sized + Driver> |this: &Checked<D>, call(&D)|
@@ -275,6 +278,15 @@ impl<D: Driver + ?Sized> Kernels for Checked<D> {
             let at = CallSite::here(kernel.name);
             // SAFETY: as in `launch`; `launch_padded` demands the same of the pointers.
             unsafe { this.follow_launch(at, kernel, parameters, stream, call) }
+        };
+
+        #[track_caller]
+        launch_function(_function, launch, stream) => {
+            let accesses = launch.uses.iter().map(|used| {
+                let kind = if used.writes { Write } else { Read };
+                (kind, device(used.address, used.bytes))
+            });
+            this.enqueue(CallSite::here(launch.name), stream, accesses, call)
         };
     }
 }

@@ -29,6 +29,7 @@ mod cases {
     pub(crate) mod managed;
     pub(crate) mod mapped;
     pub(crate) mod memory;
+    pub(crate) mod modules;
     pub(crate) mod peers;
     pub(crate) mod streams;
     pub(crate) mod threads;
@@ -104,6 +105,10 @@ suite! {
         the_pool_reports_its_memory_and_returns_it,
         trimming_keeps_memory_that_pending_work_uses,
         host_memory_is_readable_once_unregistered,
+    }
+    modules {
+        a_function_of_a_loaded_module_runs_in_order,
+        images_and_names_that_are_wrong_are_refused,
     }
     mapped {
         kernels_read_and_write_host_memory,

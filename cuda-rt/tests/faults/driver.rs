@@ -2,7 +2,7 @@
 //! the call and returns an error.
 
 use std::cell::RefCell;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -17,6 +17,7 @@ use cuda_rt::driver::{
 };
 use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
 use cuda_rt::driver::{DriverWithTools, Hint, Simulated, Tools, Trace};
+use cuda_rt::driver::{FunctionLaunch, RawFunction, RawModule};
 use cuda_rt::kernel::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 
 /// How a call breaks the contract of [`Driver`].

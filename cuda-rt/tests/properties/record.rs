@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -13,8 +13,8 @@ use cuda_rt::driver::{
     RawNode, RawPeer, RawStream,
 };
 use cuda_rt::driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
+use cuda_rt::driver::{FunctionLaunch, KernelAttributes, RawFunction, RawModule, SuggestedBlock};
 use cuda_rt::driver::{Hint, Simulated, Tools, Trace};
-use cuda_rt::driver::{KernelAttributes, SuggestedBlock};
 use cuda_rt::kernel::{Kernel, LaunchShape, ParameterKind};
 use cuda_rt::simulator::{SimConfig, SimDriver};
 
@@ -334,7 +334,8 @@ impl Peers for Recorder {
 
 impl Kernels for Recorder {
     cuda_rt::driver::kernel_calls! { forward to |this: &Recorder| -> &SimDriver { &this.inner };
-        prepare, kernel_attributes, max_active_blocks, suggest_block,
+        prepare, kernel_attributes, max_active_blocks, suggest_block, load_module, unload_module,
+        module_function,
     }
 
     cuda_rt::driver::kernel_calls! { |this: &Recorder, call(&SimDriver)|
@@ -349,6 +350,7 @@ impl Kernels for Recorder {
 
     cuda_rt::driver::kernel_calls! { |_this: &Recorder|
         launch_padded(_kernel, _shape, _values, _stream) => unreachable!("no value of a plan has padding");
+        launch_function(_function, _launch, _stream) => unreachable!("plans load no modules");
     }
 }
 

@@ -31,7 +31,7 @@ mod error;
 pub mod handles;
 mod modules;
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::mem::{self, ManuallyDrop};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -50,8 +50,10 @@ use cuda_rt_driver::{
     RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
+use cuda_rt_driver::{
+    FunctionLaunch, Kernel, KernelAttributes, LaunchShape, RawFunction, RawModule, SuggestedBlock,
+};
 use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
-use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
 use error::{check, error};
 use modules::Modules;
 
@@ -313,7 +315,8 @@ impl Peers for CustDriver {
 impl Kernels for CustDriver {
     // cust has none of these calls. The kernel's module is loaded for `cuda` too.
     cuda_rt_driver::kernel_calls! { forward to |this: &CustDriver| -> &CudaDriver { &this.cuda };
-        kernel_attributes, max_active_blocks, suggest_block,
+        kernel_attributes, max_active_blocks, suggest_block, load_module, unload_module,
+        module_function, launch_function,
     }
 
     fn prepare(&self, kernel: &'static Kernel) -> DriverResult<()> {

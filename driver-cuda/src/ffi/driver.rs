@@ -199,6 +199,7 @@ macro_rules! driver_entry_points {
             options: *mut ffi::CUjit_option,
             values: *mut *mut c_void,
         );
+        since "CUDA 2.0": fn cuModuleUnload(module: ffi::CUmodule);
         since "CUDA 2.0": fn cuModuleGetFunction(
             function: *mut ffi::CUfunction,
             module: ffi::CUmodule,

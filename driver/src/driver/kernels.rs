@@ -1,9 +1,12 @@
 //! Kernels: loaded and launched.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 
 use super::calls::group;
-use crate::{DriverResult, Kernel, KernelAttributes, LaunchShape, RawStream, SuggestedBlock};
+use crate::{
+    DriverResult, FunctionLaunch, Kernel, KernelAttributes, LaunchShape, RawFunction, RawModule, RawStream,
+    SuggestedBlock,
+};
 
 group! {
     /// Kernels: loaded and launched.
@@ -57,6 +60,45 @@ group! {
             kernel: &'static Kernel,
             shape: &LaunchShape,
             parameters: &[*const c_void],
+            stream: RawStream,
+        ) -> DriverResult<()>;
+
+        /// Loads a module from bytes at run time: PTX, a cubin or a fatbin
+        /// (`cuModuleLoadDataEx`). May wait for work of the device. The driver keeps nothing of
+        /// `image` after the call. The error holds the log of the compiler of PTX.
+        ///
+        /// # Safety
+        /// `image` is PTX that ends in a NUL, or a cubin or fatbin whose headers state no place
+        /// outside `image`. It is aligned to 8 bytes.
+        unsafe fn load_module(&self, image: &[u8]) -> DriverResult<RawModule>;
+
+        /// Unloads a module (`cuModuleUnload`). May wait for work of the device.
+        ///
+        /// # Safety
+        /// The handle is live and is not used again, and neither are its functions. No launch of
+        /// its functions is pending, and no graph that can still be launched has one.
+        unsafe fn unload_module(&self, module: RawModule) -> DriverResult<()>;
+
+        /// Finds a function of a module by the name of its entry (`cuModuleGetFunction`). The
+        /// function lives as long as the module.
+        ///
+        /// # Safety
+        /// The handle is live.
+        unsafe fn module_function(&self, module: RawModule, name: &CStr) -> DriverResult<RawFunction>;
+
+        /// Launches a function of a loaded module in stream order (`cuLaunchKernel`). The driver
+        /// keeps nothing of the list of parameters after the call. A simulated device runs the
+        /// launch's stand-in, and refuses a launch without one.
+        ///
+        /// # Safety
+        /// The handles are live. The function has as many parameters as `launch`, and each pointer
+        /// is to a live value of its parameter's size. The kernel, or its stand-in, uses only the
+        /// memory that `uses` states, as stated. This memory is live, and not in conflict with any
+        /// unordered access until the kernel is done.
+        unsafe fn launch_function(
+            &self,
+            function: RawFunction,
+            launch: &FunctionLaunch<'_>,
             stream: RawStream,
         ) -> DriverResult<()>;
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::device::run_time_streams::{RunTimeStreams, StreamState};
 use crate::error::{During, Error, Unordered};
+use crate::interop::foreign_kernels::LoadedModule;
 use crate::memory::{DevicePool, ManagedPool, PinnedPool, WriteCombinedPool};
 use crate::order::clocks::Clocks;
 use crate::order::completion::Completion;
@@ -52,6 +53,8 @@ pub(crate) struct DeviceCore {
     graph: bool,
     /// The host functions of the capture in progress, which its graph will own.
     host_tasks: Mutex<Vec<Arc<HostTask>>>,
+    /// The foreign modules of the capture in progress, each once, which its graph will share.
+    modules: Mutex<Vec<Arc<LoadedModule>>>,
     /// Whether a checker follows the driver, and so needs the position of each call.
     checked: bool,
     /// The process of the streams, the events and the memory.
@@ -112,6 +115,7 @@ impl DeviceCore {
             write_combined: WriteCombinedPool::new(Arc::clone(&driver)),
             graph,
             host_tasks: Mutex::default(),
+            modules: Mutex::default(),
             checked: tools.is_checked(),
             process: Process::current(),
             tools,
@@ -232,6 +236,19 @@ impl DeviceCore {
     fn host_tasks(&self) -> MutexGuard<'_, Vec<Arc<HostTask>>> {
         // The list is consistent after any panic: it changes in one step.
         self.host_tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a module whose kernels the capture in progress launches.
+    pub(crate) fn keep_module(&self, module: &Arc<LoadedModule>) {
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if !modules.iter().any(|kept| Arc::ptr_eq(kept, module)) {
+            modules.push(Arc::clone(module));
+        }
+    }
+
+    /// Takes the modules of the capture in progress.
+    pub(crate) fn take_modules(&self) -> Vec<Arc<LoadedModule>> {
+        std::mem::take(&mut *self.modules.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The one stream of `key`, created at the first call.

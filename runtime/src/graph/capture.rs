@@ -82,6 +82,7 @@ impl Site {
     ) -> Result<(T, Vec<Arc<HostTask>>)> {
         // Host functions of a capture that failed: no graph calls them.
         drop(self.core.take_host_tasks());
+        drop(self.core.take_modules());
         let noting = self.log.capture();
         // SAFETY: the core keeps the stream (CORE-1), which was created for captures: nothing else
         // can name it.
@@ -115,8 +116,9 @@ impl Site {
                     source,
                 })
         });
-        // No driver has seen the host functions of a dry run.
+        // No driver has seen the host functions of a dry run, and its launches.
         drop(self.core.take_host_tasks());
+        drop(self.core.take_modules());
         (noting.finish(), done)
     }
 }

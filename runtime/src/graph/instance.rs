@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::capture::Site;
 use super::captured::Captured;
 use super::held::Held;
+use super::modules::GraphModules;
 use crate::device::core::DeviceCore;
 use crate::error::{During, Error, Result};
 use crate::graph::capture_log::{Difference, DryRun, Unchanged};
@@ -36,6 +37,7 @@ pub(super) struct Instance {
     /// returns it.
     sticky_error: Option<DriverError>,
     host_functions: HostFunctions,
+    modules: GraphModules,
 }
 
 /// The host functions of a graph.
@@ -93,9 +95,12 @@ impl Instance {
             site.log().captured(entries);
             Ok(raw)
         })?;
+        let (core, at) = (held.stream().core(), held.stream().at());
+        let modules = GraphModules::new(site.core().take_modules(), Arc::clone(core), at);
         Ok(Self {
             raw,
             site,
+            modules,
             stale: false,
             sticky_error: None,
             host_functions: HostFunctions {
@@ -162,6 +167,7 @@ impl Instance {
     /// launches use (INSTANCE-4).
     pub(super) fn end_replaced(&mut self) {
         self.host_functions.end_replaced();
+        self.modules.end_replaced();
     }
 
     fn capture_again<R: Bundle, S: StreamTag>(
@@ -185,6 +191,7 @@ impl Instance {
             log.updated(entries);
             Ok(())
         })?;
+        self.modules.replace(self.site.core().take_modules());
         self.host_functions.replace(tasks);
         Ok(())
     }
@@ -211,6 +218,8 @@ impl Drop for Instance {
         // graph.
         let _ = unsafe { self.site.core().driver().destroy_graph(self.raw) };
         self.host_functions.replace(Vec::new());
+        self.modules.replace(Vec::new());
         self.host_functions.end_replaced();
+        self.modules.end_replaced();
     }
 }

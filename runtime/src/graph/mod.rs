@@ -6,6 +6,7 @@ mod captured;
 mod held;
 mod instance;
 mod kept;
+mod modules;
 
 pub use captured::{Captured, InGraph};
 pub use kept::KeptGraph;

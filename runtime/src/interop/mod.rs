@@ -9,7 +9,10 @@
 //!
 //! - **enqueue a library's work on a stream of this crate**:
 //!   [`Stream::foreign`](crate::Stream::foreign)
-//! - **launch a kernel that `#[kernel]` did not make**:
+//! - **load PTX, cubins and fatbins at run time, and launch their kernels with typed arguments**:
+//!   [`foreign_kernel!`](crate::foreign_kernel), [`ForeignModule`]
+//! - **compile CUDA C++ at run time**: `Nvrtc`, with the feature `cuda`
+//! - **describe a kernel and its arguments by hand**:
 //!   [`Stream::foreign_kernel`](crate::Stream::foreign_kernel)
 //! - **work on another library's stream**: [`Device::adopt_stream`](crate::Device::adopt_stream)
 //! - **own memory that another library allocated, or give memory away**:
@@ -28,10 +31,20 @@ mod call;
 pub mod cust;
 #[cfg(any(test, feature = "cust"))]
 mod foreign_copy;
+pub(crate) mod foreign_kernels;
 mod kernel;
 mod memory;
 mod stream;
 
 pub use call::ForeignCall;
+#[doc(hidden)]
+pub use foreign_kernels::{
+    __length, Declared, ForeignParameter, ForeignParameters, Packed, Read, Value, Write,
+};
+#[cfg(feature = "cuda")]
+pub use foreign_kernels::{CppStandard, Nvrtc, NvrtcError, NvrtcOptions};
+pub use foreign_kernels::{
+    ForeignError, ForeignFunction, ForeignGrid, ForeignKernel, ForeignModule, ImageError,
+};
 pub use kernel::ForeignLaunch;
 pub use stream::Adopted;

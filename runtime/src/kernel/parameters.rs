@@ -57,6 +57,18 @@ pub struct ReadArg<'a, S, T> {
     _borrowed: PhantomData<(&'a [T], fn(S) -> S)>,
 }
 
+impl<S, T> ReadArg<'_, S, T> {
+    /// The address of the slice.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+}
+
 impl<'a, S: StreamTag, T> ReadArg<'a, S, T> {
     /// Borrows the slice for `'a`.
     #[inline(always)]
@@ -75,6 +87,18 @@ pub struct WriteArg<'a, S, T> {
     address: u64,
     len: u64,
     _borrowed: PhantomData<(&'a mut [T], fn(S) -> S)>,
+}
+
+impl<S, T> WriteArg<'_, S, T> {
+    /// The address of the slice.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
 }
 
 impl<'a, S: StreamTag, T> WriteArg<'a, S, T> {

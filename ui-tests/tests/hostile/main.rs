@@ -23,11 +23,22 @@ use std::path::{Path, PathBuf};
 
 use rustc::Rustc;
 
-/// Macros that are useless in crates for the host, and the place of their hostile crate.
-const ELSEWHERE: [(&str, &str); 1] = [(
-    "__entry",
-    "kernel-build/tests/build/main.rs: a_hostile_crate_of_kernels_has_the_ptx_of_an_honest_one",
-)];
+/// Macros that are useless in crates for the host, or in crates that forbid `unsafe`, and the place
+/// of their hostile crate.
+const ELSEWHERE: [(&str, &str); 3] = [
+    (
+        "__entry",
+        "kernel-build/tests/build/main.rs: a_hostile_crate_of_kernels_has_the_ptx_of_an_honest_one",
+    ),
+    (
+        "foreign_kernel",
+        "ui-tests/tests/hostile/main.rs: each_hostile_crate_may_declare_foreign_kernels",
+    ),
+    (
+        "__foreign_kernel",
+        "ui-tests/tests/hostile/main.rs: each_hostile_crate_may_declare_foreign_kernels",
+    ),
+];
 
 /// Names of the standard library's macros, except those that bytemuck's derives call by name.
 const STANDARD: &str = "assert_eq assert_ne cfg column compile_error concat concat_idents dbg debug_assert env eprint \
@@ -58,8 +69,13 @@ fn programs(name: &str) -> BTreeMap<String, String> {
 
 /// The text of a hostile crate, with its placeholders for common parts replaced.
 fn complete(text: &str) -> String {
+    complete_with(text, "body.rs")
+}
+
+/// As [`complete`], with the body in this file.
+fn complete_with(text: &str, body: &str) -> String {
     let names: Vec<String> = macros::exported().into_iter().map(|found| found.name).collect();
-    let body = read(&folder("body.rs"));
+    let body = read(&folder(body));
     let shadows_macros = text.contains("SHADOWED!()");
     let shadow = |name: &str| {
         format!(
@@ -114,6 +130,30 @@ fn each_hostile_crate_has_the_results_of_the_honest_one() {
         assert_eq!(*text, honest, "the crate {name} has other results");
     }
     println!("{} crates, {} lines each", printed.len(), honest.lines().count());
+}
+
+/// A declaration promises something, so it needs a crate that does not forbid `unsafe`.
+#[test]
+fn each_hostile_crate_may_declare_foreign_kernels() {
+    const FORBIDS: &str = "#![forbid(unsafe_code)]";
+    let rustc = Rustc::new("foreign");
+    let sources: Vec<(String, String)> = programs("crates")
+        .iter()
+        .map(|(name, text)| {
+            assert!(text.contains(FORBIDS), "{name} does not forbid `unsafe`");
+            (
+                name.clone(),
+                complete_with(&text.replace(FORBIDS, ""), "foreign.rs"),
+            )
+        })
+        .collect();
+    rustc.file("none.ptx", &read(&folder("none.ptx")));
+    let failures: Vec<String> = rustc
+        .libraries(&sources)
+        .into_iter()
+        .filter_map(|(name, result)| result.err().map(|error| format!("{name}:\n{error}")))
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The driver's calls: the log passes them on and logs them, or only logs them.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
 use super::entries::{Copied, Entry, Launch};
@@ -12,7 +12,9 @@ use cuda_rt_driver::{
     RawGraph, RawNode, RawPeer, RawStream,
 };
 use cuda_rt_driver::{Copies, Driver, Events, Graphs, Kernels, Managed, Memory, Peers, Streams};
-use cuda_rt_driver::{Kernel, KernelAttributes, LaunchShape, SuggestedBlock};
+use cuda_rt_driver::{
+    FunctionLaunch, Kernel, KernelAttributes, LaunchShape, RawFunction, RawModule, SuggestedBlock,
+};
 
 /// An address of no memory, for an allocation in a dry run that its capture did not make. No launch
 /// of that run is ever made.
@@ -46,6 +48,24 @@ impl CaptureLog {
         let entry = note(&mut state.run, &result);
         state.run.entries.push(entry);
         Ok(result)
+    }
+
+    /// Logs work that the log cannot compare. In a dry run it returns an error, because the work
+    /// must not be enqueued: the stream is not being captured.
+    fn note_foreign(&self, name: &'static str, stream: RawStream) -> DriverResult<()> {
+        let mut state = self.lock();
+        if state.mode != Mode::Off {
+            let stream = state.run.stream(stream);
+            state.run.entries.push(Entry::Foreign { stream, name });
+        }
+        if state.mode == Mode::DryRun {
+            return Err(DriverError::with_detail(
+                "cuStreamIsCapturing",
+                ErrorCode::NOT_SUPPORTED,
+                "a dry run makes no foreign calls",
+            ));
+        }
+        Ok(())
     }
 
     /// # Safety
@@ -155,21 +175,8 @@ impl Streams for CaptureLog {
         );
 
         foreign(name, stream, uses, body) => {
-            let mut state = this.lock();
-            if state.mode != Mode::Off {
-                let stream = state.run.stream(stream);
-                state.run.entries.push(Entry::Foreign { stream, name });
-            }
-            if state.mode == Mode::DryRun {
-                // The stream is not being captured: work that the body enqueues would run.
-                return Err(DriverError::with_detail(
-                    "cuStreamIsCapturing",
-                    ErrorCode::NOT_SUPPORTED,
-                    "a dry run makes no foreign calls",
-                ));
-            }
+            this.note_foreign(name, stream)?;
             // The body may call this driver.
-            drop(state);
             call(&*this.inner)
         };
     }
@@ -292,7 +299,8 @@ impl Peers for CaptureLog {
 
 impl Kernels for CaptureLog {
     cuda_rt_driver::kernel_calls! { forward to |this: &CaptureLog| -> &Inner { &*this.inner };
-        prepare, kernel_attributes, max_active_blocks, suggest_block,
+        prepare, kernel_attributes, max_active_blocks, suggest_block, load_module, unload_module,
+        module_function,
     }
 
     cuda_rt_driver::kernel_calls! { |this: &CaptureLog, call(&Inner)|
@@ -305,6 +313,13 @@ impl Kernels for CaptureLog {
         launch_padded(kernel, shape, parameters, stream) => {
             // SAFETY: `call` makes this launch, whose values may have padding.
             unsafe { this.pass_launch(kernel, shape, parameters, stream, true, call) }
+        };
+
+        // The graph's node takes no other function, and the log keeps no function alive. So an
+        // update captures again.
+        launch_function(_function, launch, stream) => {
+            this.note_foreign(launch.name, stream)?;
+            call(&*this.inner)
         };
     }
 }

@@ -1,0 +1,62 @@
+//! [`NvrtcError`]: CUDA C++ that could not be compiled.
+
+use std::fmt;
+
+use cuda_rt_driver::DriverError;
+
+/// CUDA C++ that could not be compiled. [`Nvrtc`](super::Nvrtc) has an example.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum NvrtcError {
+    /// The library could not be loaded, is too old, or may not be called now.
+    Library(DriverError),
+    /// The source has errors.
+    Compile {
+        /// The name of the source.
+        name: String,
+        /// The log of the compiler, which names file and line.
+        log: String,
+    },
+    /// A call of the library failed.
+    Call {
+        /// The call.
+        call: &'static str,
+        /// Its status (`nvrtcResult`).
+        status: i32,
+        /// What the library says of the status.
+        text: String,
+    },
+    /// A text holds a NUL, or a list is too long.
+    Text {
+        /// The text.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for NvrtcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Library(source) => write!(
+                f,
+                "Nvrtc: {source} (NVRTC comes with the CUDA toolkit, and alone by `pip install nvidia-cuda-nvrtc`)"
+            ),
+            Self::Compile { name, log } => write!(f, "Nvrtc::compile: `{name}` has errors:\n{log}"),
+            Self::Call { call, status, text } => write!(f, "Nvrtc::compile: {call}: {text} ({status})"),
+            Self::Text { what } => write!(f, "Nvrtc::compile: {what} holds a NUL, or is too long"),
+        }
+    }
+}
+
+impl std::error::Error for NvrtcError {}
+
+impl From<DriverError> for NvrtcError {
+    fn from(source: DriverError) -> Self {
+        Self::Library(source)
+    }
+}
+
+impl From<NvrtcError> for crate::Error {
+    fn from(error: NvrtcError) -> Self {
+        Self::Library(Box::new(error))
+    }
+}

@@ -1,0 +1,116 @@
+use super::*;
+
+/// The compiler, if it is installed.
+fn nvrtc() -> Option<Nvrtc> {
+    match Nvrtc::load() {
+        Ok(nvrtc) => {
+            eprintln!("found {nvrtc:?}");
+            Some(nvrtc)
+        }
+        Err(error) => {
+            let text = error.to_string();
+            for part in [
+                "libnvrtc.so.13",
+                "libnvrtc.so.11.2",
+                "CUDA_RT_NVRTC",
+                "nvidia-cuda-nvrtc",
+            ] {
+                assert!(text.contains(part) || cfg!(windows), "{text}");
+            }
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+    }
+}
+
+fn options() -> NvrtcOptions {
+    NvrtcOptions::for_capability((8, 0)).named("test.cu")
+}
+
+#[test]
+fn a_library_that_is_missing_is_named_with_what_to_install() {
+    let error = NvrtcError::from(library::missing()).to_string();
+    for part in [
+        "NVRTC was not found",
+        "libnvrtc-of-no-toolkit.so.13",
+        "CUDA_RT_TEST_OF_NVRTC",
+        "pip install",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn options_become_flags() {
+    let options = options()
+        .standard(CppStandard::Cpp17)
+        .define("N", "3")
+        .flag("--use_fast_math");
+    let flags = [
+        "--gpu-architecture=compute_75",
+        "--std=c++17",
+        "--define-macro=N=3",
+        "--use_fast_math",
+    ];
+    assert_eq!(options.flags((7, 5)), flags);
+    assert_eq!(options.cubin().flags((12, 0))[0], "--gpu-architecture=sm_120");
+}
+
+#[test]
+fn macros_headers_and_standards_reach_the_compiler() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let source = r#"
+        #include "pair.h"
+        static_assert(__cplusplus >= 201703L, "");
+        extern "C" __global__ void sum(const Pair *pairs, FLOAT *sums) {
+            sums[threadIdx.x] = pairs[threadIdx.x].a + pairs[threadIdx.x].b;
+        }
+    "#;
+    let options = options()
+        .define("FLOAT", "float")
+        .header("pair.h", "struct Pair { float a, b; };")
+        .standard(CppStandard::Cpp17);
+    let ptx = nvrtc.compile(source, &options).unwrap();
+    let text = std::str::from_utf8(&ptx).unwrap();
+    assert_eq!(
+        device_std::ptx::parameters(text, "sum"),
+        Some(vec![(8, 8), (8, 8)])
+    );
+    let cubin = nvrtc.compile(source, &options.clone().cubin()).unwrap();
+    assert!(cubin.starts_with(b"\x7fELF"));
+    // The same again is the same result, and another option is another one.
+    assert!(Arc::ptr_eq(&ptx, &nvrtc.compile(source, &options).unwrap()));
+    let other = nvrtc.compile(source, &options.define("MORE", "1")).unwrap();
+    assert!(!Arc::ptr_eq(&ptx, &other));
+}
+
+#[test]
+fn errors_have_the_log_with_lines() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let Err(NvrtcError::Compile { name, log }) = nvrtc.compile("\n\nint f( { }\n", &options()) else {
+        panic!("no C++");
+    };
+    assert_eq!(name, "test.cu");
+    assert!(log.contains("test.cu(3): error"), "{log}");
+    assert!(matches!(
+        nvrtc.compile("\0", &options()),
+        Err(NvrtcError::Text { what: "the source" })
+    ));
+    let error = nvrtc.compile("", &options().flag("--no-such-flag")).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            NvrtcError::Call {
+                call: "nvrtcCompileProgram",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let error = nvrtc
+        .compile("", &NvrtcOptions::for_capability((1, 0)))
+        .unwrap_err();
+    assert!(error.to_string().contains("too new"), "{error}");
+    // An architecture that is not known yet.
+    nvrtc.compile("", &NvrtcOptions::for_capability((99, 0))).unwrap();
+}
