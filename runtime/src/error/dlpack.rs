@@ -16,7 +16,7 @@ pub enum DlpackError {
     /// The tensor has the layout of another major version. Only its deleter was used.
     Version(DLPackVersion),
     /// The memory is of another device.
-    Device {
+    OtherDevice {
         /// The device of the tensor.
         found: DLDevice,
         /// The device that the call takes.
@@ -66,7 +66,7 @@ pub enum DlpackError {
         len: usize,
     },
     /// A number that a consumer may pass for its stream, and for which no order can be made.
-    Stream(i64),
+    StreamNumber(i64),
 }
 
 impl fmt::Display for DlpackError {
@@ -78,7 +78,7 @@ impl fmt::Display for DlpackError {
                 "the tensor has version {major}.{minor} of DLPack, and this crate reads version 1; \
                  ask the producer for `max_version=(1, 1)`"
             ),
-            Self::Device { found, expected } => {
+            Self::OtherDevice { found, expected } => {
                 write!(f, "the tensor is {found}, and the call takes {expected}")
             }
             Self::Dtype { found, expected } => write!(
@@ -120,14 +120,14 @@ impl fmt::Display for DlpackError {
                 f,
                 "the shape has more elements than a number counts, the buffer {len}"
             ),
-            Self::Stream(0) => f.write_str(
+            Self::StreamNumber(0) => f.write_str(
                 "the number 0 names no stream, because it may mean two; pass 1 for the legacy default stream",
             ),
-            Self::Stream(2) => f.write_str(
+            Self::StreamNumber(2) => f.write_str(
                 "the number 2 means another stream in each thread, so nothing says where the consumer's work ends; \
                  pass a stream of its own",
             ),
-            Self::Stream(number) => write!(
+            Self::StreamNumber(number) => write!(
                 f,
                 "the number {number} names no stream, so nothing could wait for the producer's work; \
                  pass the handle of a stream"

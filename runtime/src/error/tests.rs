@@ -98,7 +98,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
     let tensor = every!(DlpackError:
         DlpackError::Null => DlpackError::Null,
         DlpackError::Version(_) => DlpackError::Version(dlpack::DLPackVersion { major: 2, minor: 0 }),
-        DlpackError::Device { .. } => DlpackError::Device { found, expected },
+        DlpackError::OtherDevice { .. } => DlpackError::OtherDevice { found, expected },
         DlpackError::Dtype { .. } => DlpackError::Dtype {
             found: dlpack::DLDataType::scalar(2, 16),
             expected: dlpack::DLDataType::scalar(2, 32),
@@ -110,7 +110,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         DlpackError::NoAddress => DlpackError::NoAddress,
         DlpackError::Misaligned { .. } => DlpackError::Misaligned { misaligned_by: 2, align: 4 },
         DlpackError::Shape { .. } => DlpackError::Shape { elements: Some(6), len: 7 },
-        DlpackError::Stream(_) => DlpackError::Stream(0),
+        DlpackError::StreamNumber(_) => DlpackError::StreamNumber(0),
     );
     let others = every!(Error:
         Error::Open(_) => Error::Open(OpenError::NotSimulated),

@@ -148,7 +148,7 @@ where
 /// Calls nothing of the driver.
 ///
 /// # Errors
-/// [`DlpackError::Stream`] for 0, which Python's standard forbids; for 2, the default stream of a
+/// [`DlpackError::StreamNumber`] for 0, which Python's standard forbids; for 2, the default stream of a
 /// thread, because the consumer's work would end on another stream if another thread calls the
 /// deleter; and for negative numbers: −1 asks for no order at all.
 ///
@@ -166,7 +166,7 @@ pub fn consumer_stream(number: Option<i64>) -> Result<RawStream> {
     match number.unwrap_or(1) {
         number @ (i64::MIN..=0 | 2) => Err(Error::Dlpack {
             during: "dlpack::consumer_stream",
-            why: DlpackError::Stream(number),
+            why: DlpackError::StreamNumber(number),
         }),
         handle => Ok(RawStream(handle as u64)),
     }

@@ -52,7 +52,7 @@ impl Received {
     pub(super) fn check<T: DlpackElement>(&self, device: DLDevice) -> Result<Checked, DlpackError> {
         let (tensor, flags) = self.fields()?;
         if tensor.device != device {
-            return Err(DlpackError::Device {
+            return Err(DlpackError::OtherDevice {
                 found: tensor.device,
                 expected: device,
             });
