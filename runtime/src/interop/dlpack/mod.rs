@@ -148,8 +148,8 @@ where
 /// Calls nothing of the driver.
 ///
 /// # Errors
-/// [`DlpackError::StreamNumber`] for 0, which Python's standard forbids; for 2, the default stream of a
-/// thread, because the consumer's work would end on another stream if another thread calls the
+/// [`DlpackError::StreamNumber`] for 0, which Python's standard forbids; for 2, the default stream
+/// of a thread, because the consumer's work would end on another stream if another thread calls the
 /// deleter; and for negative numbers: −1 asks for no order at all.
 ///
 /// ```

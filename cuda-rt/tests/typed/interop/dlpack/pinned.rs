@@ -27,6 +27,8 @@ fn a_page_locked_tensor_is_read_by_the_host_and_ends_once() {
         let address = DeviceAddress(memory.address().as_ptr().expose_provenance() as u64);
         let producer = Producer::new::<u32>(address, &[10, 10], &[10, 1], |tensor| {
             tensor.dl_tensor.device = HOST;
+            // Of the GPU that the producer locked it for: the host has no number.
+            tensor.dl_tensor.device.device_id = 3;
         });
         let tensor = &raw mut producer.versioned;
         // SAFETY: the memory is page-locked, zeroed and unused until the deleter was called.
