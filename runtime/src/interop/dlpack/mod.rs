@@ -26,6 +26,42 @@
 //! [`PinnedBuffer::into_dlpack`]. The memory of a simulated device means nothing to a library that
 //! calls CUDA.
 //!
+//! A consumer sees the structs of C, and the older struct of another function:
+//!
+//! ```
+//! # cuda_rt::streams! { pub Compute; pub Theirs; }
+//! use cuda_rt::interop::dlpack::{
+//!     DL_CUDA, DL_FLOAT, DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned,
+//!     DLPackVersion, DLTensor, DlpackExport,
+//! };
+//! use cuda_rt::{DlpackError, Error};
+//!
+//! # let gpu = cuda_rt::Device::open_or_simulate()?;
+//! # let (compute, theirs) = (gpu.stream::<Compute>()?, gpu.stream::<Theirs>()?);
+//! let memory = compute.alloc_zeroed::<f32>(6)?;
+//! // SAFETY: the stream lives on, and has all uses of the consumer.
+//! let export: DlpackExport<_> = unsafe { compute.to_dlpack(memory, &[2, 3], theirs.raw()) }?;
+//! let managed: *mut DLManagedTensorVersioned = export.into_raw();
+//! // SAFETY: the tensor is live until its deleter is called.
+//! let DLManagedTensorVersioned { version, dl_tensor, .. } = unsafe { &*managed };
+//! assert_eq!(*version, DLPackVersion { major: 1, minor: 1 });
+//! let DLTensor { device, dtype, ndim, .. } = dl_tensor;
+//! assert_eq!(*device, DLDevice { device_type: DL_CUDA, device_id: 0 });
+//! assert_eq!((*dtype, *ndim), (DLDataType::scalar(DL_FLOAT, 32), 2));
+//! // SAFETY: the tensor was given away for this stream.
+//! let refused = unsafe { theirs.from_dlpack::<i64>(managed) }; // its deleter has run
+//! assert!(matches!(refused, Err(Error::Dlpack { why: DlpackError::Dtype { .. }, .. })));
+//!
+//! let memory = compute.alloc_zeroed::<f32>(6)?;
+//! // SAFETY: as above.
+//! let export = unsafe { compute.to_dlpack(memory, &[6], theirs.raw()) }?;
+//! let managed: *mut DLManagedTensor = export.into_raw_unversioned();
+//! // SAFETY: the tensor was given away for this stream.
+//! let tensor = unsafe { theirs.from_dlpack_unversioned::<f32>(managed) }?;
+//! assert_eq!(theirs.copy_to_vec(&tensor.elements)?, [0.0; 6]);
+//! # Ok::<(), Error>(())
+//! ```
+//!
 //! [`PinnedBuffer::from_dlpack`]: crate::PinnedBuffer::from_dlpack
 //! [`PinnedBuffer::into_dlpack`]: crate::PinnedBuffer::into_dlpack
 
