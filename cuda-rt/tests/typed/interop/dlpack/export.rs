@@ -7,7 +7,7 @@ use cuda_rt::checker::Check;
 use cuda_rt::driver::{DeviceAddress, ErrorCode, RawStream};
 use cuda_rt::interop::dlpack::{DL_CUDA, DLDataType, DLManagedTensorVersioned, DLPackVersion, VERSION};
 use cuda_rt::simulator::{Call, Order, SimConfig};
-use cuda_rt::{Device, Live, Scoped, Stream};
+use cuda_rt::{Device, Error, Live, Stream};
 
 use super::super::{BYTES, Compute, Download, LEN, read};
 use super::{order, their_stream};
@@ -287,34 +287,24 @@ fn a_refused_export_gives_the_buffer_back() {
 /// still use it. The deleter returns all the same.
 #[test]
 fn memory_whose_last_use_is_unknown_is_leaked() {
-    let leaks: [fn(&Device<Scoped<'_>>) -> RawStream; 2] = [
-        |gpu| {
-            let stream = their_stream(gpu);
-            let simulator = gpu.simulator().unwrap();
-            simulator.fail_next(Call::RecordEvent, ErrorCode::OUT_OF_MEMORY);
-            stream
-        },
-        |gpu| {
-            let simulator = gpu.simulator().unwrap();
-            simulator.fail_next(Call::RecordEvent, ErrorCode::LAUNCH_FAILED);
-            their_stream(gpu)
-        },
-    ];
-    for leak in leaks {
+    for code in [ErrorCode::OUT_OF_MEMORY, ErrorCode::LAUNCH_FAILED] {
         Device::simulated(SimConfig::default(), |gpu| {
             let compute = gpu.stream::<Compute<_>>().unwrap();
             let theirs = their_stream(&gpu);
             let managed = exported(&compute, 1, theirs);
             consume(&gpu, managed, theirs);
-            leak(&gpu);
+            let simulator = gpu.simulator().unwrap();
+            simulator.fail_next(Call::RecordEvent, code);
             delete(managed);
             // What the streams keep for their next buffers is freed.
-            let _ = gpu
+            let freed = gpu
                 .synchronize()
                 .and_then(|()| gpu.trim(0))
                 .and_then(|()| gpu.synchronize());
-            let counters = gpu.simulator().unwrap().counters();
-            assert_eq!(counters.allocations_live, 1, "leaked, and nothing freed");
+            let lost = freed.as_ref().is_err_and(Error::is_sticky);
+            assert_eq!(lost, code == ErrorCode::LAUNCH_FAILED, "{freed:?}");
+            assert!(lost || freed.is_ok(), "{freed:?}");
+            assert_eq!(simulator.counters().allocations_live, 1, "leaked, and not freed");
         })
         .unwrap();
     }
