@@ -224,6 +224,15 @@ impl Monitor {
         self.checker.forget(bytes);
     }
 
+    /// Memory of another owner arrives. In a block of this device its accesses are known, and count
+    /// on: the owner must have ordered them. Elsewhere earlier accesses were to other memory.
+    pub(crate) fn adopt(&mut self, bytes: Range<u64>) {
+        let holds = |(start, len): (&u64, &u64)| *start <= bytes.start && bytes.end <= start + len;
+        if !self.blocks.iter().any(holds) {
+            self.register(bytes);
+        }
+    }
+
     /// Host memory is released: the release counts as a write, so it races with pending work.
     pub(crate) fn unregister(&mut self, bytes: Range<u64>, operation: Operation) {
         self.host_access(bytes.clone(), AccessKind::Write, operation);

@@ -158,9 +158,9 @@ pub use cuda_rt_runtime::{AnyBits, DeviceCopied};
 pub use cuda_rt_runtime::{
     AnyDevice, AnyStream, Branded, Bundle, Captured, ChunksExact, ChunksExactMut, CollectiveError,
     Communicator, Constant, CopySide, Device, DeviceBuffer, DeviceSlice, DeviceTag, DeviceView,
-    DeviceViewMut, Devices, DoneScope, Element, Error, Event, FinishedEvent, Gpu, Graph, Grid1, Grid2, Grid3,
-    GridError, Handoff, HandoffFuture, Handoffs, HostArguments, HostLease, HostPlace, Idle, IdleOnAny,
-    IdlePlace, InGraph, InPlace, Kept, KeptGraph, KeptOf, KernelOutput, Lasting, Layout2, Layout3,
+    DeviceViewMut, Devices, DlpackError, DoneScope, Element, Error, Event, FinishedEvent, Gpu, Graph, Grid1,
+    Grid2, Grid3, GridError, Handoff, HandoffFuture, Handoffs, HostArguments, HostLease, HostPlace, Idle,
+    IdleOnAny, IdlePlace, InGraph, InPlace, Kept, KeptGraph, KeptOf, KernelOutput, Lasting, Layout2, Layout3,
     LayoutError, Lease, Live, Loan, ManagedBuffer, MappedOutput, Metadata, NamedDevice, NamedStream,
     NoStream, OnHost, OpenError, Opens, OutOfPlace, OwnedBy, PeerBuffer, PinnedBuffer, PinnedError,
     PinnedSlice, PinnedStats, PinnedView, PinnedViewMut, Place, Pooled, Priority, Query, RangeIndex, Rank,

@@ -49,7 +49,8 @@ pub use cuda_rt_simulator as simulator;
 pub use crate::collective::{Communicator, Devices, InPlace, OutOfPlace, Rank, Reducible, RefusedBuffers};
 pub use crate::device::{AnyDevice, Device, Opens};
 pub use crate::error::{
-    CollectiveError, CopySide, Error, GridError, LayoutError, OpenError, PinnedError, Refused, Result,
+    CollectiveError, CopySide, DlpackError, Error, GridError, LayoutError, OpenError, PinnedError, Refused,
+    Result,
 };
 pub use crate::graph::{Captured, Graph, InGraph, KeptGraph};
 pub use crate::kernel::{Grid1, Grid2, Grid3, KernelOutput};

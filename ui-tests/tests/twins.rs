@@ -27,6 +27,7 @@ twins! {
     h01_read_in_generic_function;
     h01_read_on_another_thread;
     h01_read_without_handoff;
+    h01_tensors_of_another_library;
     h02_overwrite_in_next_round;
     h02_overwrite_while_read;
     h03_host_function_of_another_stream;

@@ -135,7 +135,7 @@ unsafe impl<D: Driver + Tools + ?Sized> Tools for Checked<D> {
                     bytes,
                     ends: false,
                     ..
-                } => monitor.register(device(address, bytes)),
+                } => monitor.adopt(device(address, bytes)),
                 Hint::ForeignMemory {
                     address,
                     bytes,

@@ -14,4 +14,6 @@ mod errors;
 mod meanwhile;
 mod programs;
 mod reading;
+#[allow(unsafe_code, reason = "tensors go around by pointers")]
+mod tensors;
 mod unwinding;

@@ -15,6 +15,7 @@ use cuda_rt::{Communicator, Device, Live, Reduction, Result};
 use crate::block_on::block_on;
 use crate::driver::{ALL, Plan, Unwinding, follows, until_unwound};
 use crate::programs::{Download, LEN, Streams, Upload, program};
+use crate::tensors::tensors;
 
 /// A program that runs with one of its calls unwinding.
 trait Program {
@@ -138,6 +139,15 @@ impl Program for Peers {
     }
 }
 
+/// Tensors of DLPack.
+struct Tensors;
+
+impl Program for Tensors {
+    fn run<D: Live, E: Live>(&self, here: &Device<D>, _: &Device<E>) -> Result<()> {
+        tensors(here)
+    }
+}
+
 /// A recording, which takes every span with events around it.
 struct Recorded;
 
@@ -235,6 +245,11 @@ fn each_call_that_waits_for_a_task_and_unwinds_ends_the_wait() {
 #[test]
 fn each_call_of_a_pipeline_that_unwinds_leaves_no_wrong_bytes_and_no_race() {
     assert!(sweep(&Stages, configurations()) > 500);
+}
+
+#[test]
+fn each_call_of_an_exchanged_tensor_that_unwinds_leaves_no_wrong_bytes_and_no_race() {
+    assert!(sweep(&Tensors, configurations()) > 200);
 }
 
 #[test]

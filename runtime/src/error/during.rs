@@ -48,6 +48,7 @@ impl Error {
             | Self::Aborted { during, .. }
             | Self::LengthMismatch { during, .. }
             | Self::Layout { during, .. }
+            | Self::Dlpack { during, .. }
             | Self::TooLarge { during, .. }
             | Self::HostThread { during, .. }
             | Self::NotAdjacent { during }

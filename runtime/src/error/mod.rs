@@ -7,6 +7,7 @@
 //! - **collectives**: [`CollectiveError`] in [`Error::Collective`]
 //! - **a launch's grid**: [`GridError`] in [`Error::Grid`]
 //! - **rows of a copy**: [`LayoutError`] in [`Error::Layout`]
+//! - **tensors of other libraries**: [`DlpackError`] in [`Error::Dlpack`]
 //!
 //! All other operations return [`Error`] itself, because they are called in closures that return
 //! `cuda_rt::Result` and in functions with an error type of their own. Errors of the driver are one
@@ -14,6 +15,7 @@
 //! the update of a graph ([`Error::NotAnUpdate`]), so neither is a family.
 
 mod collective;
+mod dlpack;
 mod during;
 mod grid;
 mod layout;
@@ -21,6 +23,7 @@ mod open;
 mod pinned;
 
 pub use collective::CollectiveError;
+pub use dlpack::DlpackError;
 pub(crate) use during::{During, Unordered};
 pub use grid::GridError;
 pub use layout::{CopySide, LayoutError};
@@ -198,6 +201,14 @@ pub enum Error {
         why: LayoutError,
     },
 
+    /// A tensor of DLPack cannot be taken over, or memory cannot be given away as one.
+    Dlpack {
+        /// Our call.
+        during: &'static str,
+        /// The property of the tensor that is wrong.
+        why: DlpackError,
+    },
+
     /// A length in bytes that no allocation of device memory can have.
     TooLarge {
         /// Our call.
@@ -361,6 +372,7 @@ impl Error {
             Self::Open(error) => error.driver(),
             Self::LengthMismatch { .. }
             | Self::Layout { .. }
+            | Self::Dlpack { .. }
             | Self::TooLarge { .. }
             | Self::Pinned(_)
             | Self::Grid { .. }
@@ -401,6 +413,7 @@ impl fmt::Display for Error {
                 "{during}: the source has {source_len} elements, the destination {destination_len}; pass ranges of equal length"
             ),
             Self::Layout { during, why } => write!(f, "{during}: {why}"),
+            Self::Dlpack { during, why } => write!(f, "{during}: {why}"),
             Self::TooLarge {
                 during,
                 len,
@@ -499,6 +512,7 @@ impl StdError for Error {
             Self::Collective(error) => error.source(),
             Self::Grid { why, .. } => why.source(),
             Self::Layout { why, .. } => why.source(),
+            Self::Dlpack { why, .. } => why.source(),
             Self::Library(error) => error.source(),
             Self::LengthMismatch { .. }
             | Self::TooLarge { .. }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::interop::dlpack;
 
 /// A value of each variant. It does not build if a variant is missing.
 macro_rules! every {
@@ -84,6 +85,33 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         },
         LayoutError::Overflow { .. } => LayoutError::Overflow { side: CopySide::Source },
     );
+    let (found, expected) = (
+        dlpack::DLDevice {
+            device_type: 1,
+            device_id: 0,
+        },
+        dlpack::DLDevice {
+            device_type: 2,
+            device_id: 0,
+        },
+    );
+    let tensor = every!(DlpackError:
+        DlpackError::Null => DlpackError::Null,
+        DlpackError::Version(_) => DlpackError::Version(dlpack::DLPackVersion { major: 2, minor: 0 }),
+        DlpackError::OtherDevice { .. } => DlpackError::OtherDevice { found, expected },
+        DlpackError::Dtype { .. } => DlpackError::Dtype {
+            found: dlpack::DLDataType::scalar(2, 16),
+            expected: dlpack::DLDataType::scalar(2, 32),
+        },
+        DlpackError::ReadOnly => DlpackError::ReadOnly,
+        DlpackError::Extent { .. } => DlpackError::Extent { dimension: Some(1), extent: -1 },
+        DlpackError::Strides { .. } => DlpackError::Strides { dimension: 0, stride: 1, expected: 4 },
+        DlpackError::TooLarge => DlpackError::TooLarge,
+        DlpackError::NoAddress => DlpackError::NoAddress,
+        DlpackError::Misaligned { .. } => DlpackError::Misaligned { misaligned_by: 2, align: 4 },
+        DlpackError::Shape { .. } => DlpackError::Shape { elements: Some(6), len: 7 },
+        DlpackError::StreamNumber(_) => DlpackError::StreamNumber(0),
+    );
     let others = every!(Error:
         Error::Open(_) => Error::Open(OpenError::NotSimulated),
         Error::Pinned(_) => Error::Pinned(PinnedError::OtherBackend),
@@ -102,6 +130,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
             during,
             why: LayoutError::Overflow { side: CopySide::Source },
         },
+        Error::Dlpack { .. } => Error::Dlpack { during, why: DlpackError::Null },
         Error::TooLarge { .. } => Error::TooLarge { during, len: 1, element_bytes: 2 },
         Error::Launch { .. } => Error::Launch {
             kernel: "scale",
@@ -143,6 +172,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         .chain(collective.into_iter().map(Error::Collective))
         .chain(grid.into_iter().map(in_launch))
         .chain(layout.into_iter().map(|why| Error::Layout { during, why }))
+        .chain(tensor.into_iter().map(|why| Error::Dlpack { during, why }))
         .chain(others)
         .collect()
 }
@@ -175,6 +205,7 @@ fn a_chain_of_errors_says_nothing_twice() {
             Error::Pinned(family) => says_nothing_twice(family),
             Error::Collective(family) => says_nothing_twice(family),
             Error::Grid { why, .. } => says_nothing_twice(why),
+            Error::Dlpack { why, .. } => says_nothing_twice(why),
             _ => {}
         }
         let refused = Refused { error, value: () };

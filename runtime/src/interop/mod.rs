@@ -22,6 +22,7 @@
 //!   [`DeviceBuffer::from_foreign`](crate::DeviceBuffer::from_foreign),
 //!   [`PinnedBuffer::from_foreign`](crate::PinnedBuffer::from_foreign)
 //! - **use the crate `cust` together with this crate**: `interop::cust`, with the feature `cust`
+//! - **exchange tensors with PyTorch, CuPy and other libraries**: [`dlpack`]
 //! - **use memory that another library keeps**:
 //!   [`DeviceSlice::from_raw_parts`](crate::DeviceSlice::from_raw_parts),
 //!   [`PinnedSlice::from_raw_parts`](crate::PinnedSlice::from_raw_parts)
@@ -29,6 +30,7 @@
 mod call;
 #[cfg(feature = "cust")]
 pub mod cust;
+pub mod dlpack;
 #[cfg(any(test, feature = "cust"))]
 mod foreign_copy;
 pub(crate) mod foreign_kernels;

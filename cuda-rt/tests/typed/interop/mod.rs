@@ -3,6 +3,7 @@
 //! The calls go through the driver interface, so the tests also run on a GPU.
 
 mod call;
+mod dlpack;
 mod foreign_kernels;
 mod kernel;
 mod memory;

@@ -258,7 +258,7 @@ impl<T, D: Live> PinnedBuffer<T, Idle<D>> {
     }
 
     /// The device whose pool the memory belongs to.
-    pub(crate) fn core(&self) -> &DeviceCore {
+    pub(crate) fn core(&self) -> &Arc<DeviceCore> {
         &self.memory().core
     }
 }
