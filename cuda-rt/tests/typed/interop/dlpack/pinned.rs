@@ -100,8 +100,10 @@ fn h16_pinned_memory_goes_back_behind_its_consumers_stream() {
             let managed = export.into_raw();
             // SAFETY: both are live, of this many bytes.
             unsafe { gpu.driver().copy_to_device(target.address(), from, BYTES, theirs) }.unwrap();
+            // SAFETY: the tensor is live until its deleter is called.
+            let deleter = unsafe { (*managed).deleter }.unwrap();
             // SAFETY: this is the only call.
-            unsafe { (*managed).deleter.unwrap()(managed) };
+            unsafe { deleter(managed) };
             let mut next = gpu.pinned::<u32>(LEN).unwrap();
             next.fill(2);
             drop(next);
