@@ -151,7 +151,7 @@ where
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
     ///
-    /// [`consumer_stream`]: super::dlpack::consumer_stream
+    /// [`consumer_stream`]: super::consumer_stream
     pub unsafe fn to_dlpack<T: DlpackElement>(
         &self,
         buffer: DeviceBuffer<T, S>,
