@@ -29,6 +29,9 @@ pub enum Precision {
 /// | `half::bf16` | `half::bf16`, `f32` | in `f32` (feature `half`) |
 /// | `i8` | `i32` | in `i32`, which wraps |
 ///
+/// For matrices of bytes, cuBLAS lacks some layouts on some GPUs
+/// ([`BlasError::Status`](crate::BlasError::Status), `CUBLAS_STATUS_NOT_SUPPORTED`).
+///
 /// # Safety
 /// Sealed: the numbers of cuBLAS below are those of the types.
 ///

@@ -190,7 +190,8 @@ pub enum ShapeError {
     OutOfBounds {
         /// The matrix.
         operand: Operand,
-        /// Elements up to the matrix' last; `None` if no memory has as many.
+        /// Elements up to the matrix' last; `None` if no memory has as many. For bytes, the last
+        /// line counts up to a multiple of 4, because cuBLAS reads four at once.
         reach: Option<usize>,
         /// Elements of the memory.
         len: usize,

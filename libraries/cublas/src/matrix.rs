@@ -117,17 +117,22 @@ impl Shape {
 
     /// Elements from the first of one matrix to behind its last. `None` if no memory has as many.
     fn span(&self) -> Option<usize> {
+        self.span_in(1)
+    }
+
+    /// As [`span`](Self::span), if each line is read in units of that many elements.
+    fn span_in(&self, unit: usize) -> Option<usize> {
         if self.line() == 0 || self.lines() == 0 {
             return Some(0);
         }
         (self.lines() - 1)
             .checked_mul(self.leading)?
-            .checked_add(self.line())
+            .checked_add(self.line().checked_next_multiple_of(unit)?)
     }
 
-    /// As [`span`](Self::span), for all matrices of the batch.
-    fn reach(&self) -> Option<usize> {
-        let span = self.span()?;
+    /// As [`span_in`](Self::span_in), for all matrices of the batch.
+    fn reach_in(&self, unit: usize) -> Option<usize> {
+        let span = self.span_in(unit)?;
         match self.batch {
             _ if self.is_empty() => Some(0),
             None => Some(span),
@@ -160,7 +165,13 @@ impl Shape {
                 layout: self.layout,
             });
         }
-        match self.reach() {
+        self.check_reach(operand, len, 1)
+    }
+
+    /// Whether memory of `len` elements holds the matrices, each line in units of that many
+    /// elements.
+    pub(crate) fn check_reach(&self, operand: Operand, len: usize, unit: usize) -> Result<(), ShapeError> {
+        match self.reach_in(unit) {
             // A stride is a number of 64 bits with a sign.
             Some(reach) if reach <= len && self.stride() <= isize::MAX as usize => Ok(()),
             reach => Err(ShapeError::OutOfBounds {

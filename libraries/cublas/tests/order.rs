@@ -325,6 +325,27 @@ fn wrong_shapes_are_refused_and_nothing_is_enqueued() {
             blas.gemm(1, odd, i8s(4).transposed(), 0, MatrixMut::new(&mut sums, 2, 2)),
             |why| matches!(why, ShapeError::Misaligned { .. }),
         );
+        // cuBLAS reads bytes in fours, so the last line of 6 needs 8.
+        let lines = |len| Matrix::new(&bytes[..len], 2, 6).leading_dimension(8);
+        refused(
+            blas.gemm(
+                1,
+                lines(15),
+                lines(16).transposed(),
+                0,
+                MatrixMut::new(&mut sums, 2, 2),
+            ),
+            |why| {
+                matches!(
+                    why,
+                    ShapeError::OutOfBounds {
+                        reach: Some(16),
+                        len: 15,
+                        ..
+                    }
+                )
+            },
+        );
         refused(blas.multiply(m(8, 9), m(9, 8)).map(drop), |why| {
             matches!(why, ShapeError::OutOfBounds { .. })
         });

@@ -6,7 +6,7 @@ mod common;
 
 use common::{Compute, Place, Random, for_each_device};
 use cuda_rt::{Device, DeviceBuffer, Element, Scoped};
-use cuda_rt_cublas::{Blas, BlasError, Matrix, MatrixMut, Multiply, Precision, Side, Triangle};
+use cuda_rt_cublas::{Blas, BlasError, Matrix, MatrixMut, Multiply, Precision, Side, Status, Triangle};
 
 /// A number that a test computes with as `f64`.
 trait Number: Element {
@@ -49,6 +49,7 @@ where
     let compute = gpu.stream::<Compute<_>>().unwrap();
     let blas = Blas::new(&compute).unwrap();
     let mut random = Random::new(seed);
+    let mut multiplied = 0;
     for case in 0..60 {
         let sides = [(); 3].map(|()| random.from(1..20));
         let [m, n, k] = sides.map(|side| if random.below(4) == 0 { side * 3 } else { side });
@@ -72,14 +73,19 @@ where
         );
         let mut c_device = compute.alloc_from_slice(&expected).unwrap();
         let (one, two) = (a.matrix(&a_device), b.matrix(&b_device));
-        blas.gemm(
+        let product = blas.gemm(
             T::Scalar::of(alpha),
             one,
             two,
             T::Scalar::of(beta),
             c.matrix_mut(&mut c_device),
-        )
-        .unwrap_or_else(|error| panic!("case {case}, {a:?} {b:?} {c:?}: {error}"));
+        );
+        // On an H200, cuBLAS 13.1 lacks some layouts of bytes.
+        if unit == 4 && !gpu.is_simulated() && is_not_supported(&product) {
+            continue;
+        }
+        product.unwrap_or_else(|error| panic!("case {case}, {a:?} {b:?} {c:?}: {error}"));
+        multiplied += 1;
 
         let sum = |index: usize, row: usize, column: usize| -> f64 {
             let product =
@@ -103,7 +109,11 @@ where
         );
 
         if beta == 0.0 && alpha == 1.0 {
-            let fresh: DeviceBuffer<C, _> = blas.multiply(one, two).unwrap();
+            let fresh = blas.multiply::<T, C, _, _>(one, two);
+            if unit == 4 && !gpu.is_simulated() && is_not_supported(&fresh) {
+                continue;
+            }
+            let fresh: DeviceBuffer<C, _> = fresh.unwrap();
             let fresh = compute.copy_to_vec(&fresh).unwrap();
             let matrices = a_count.or(b_count).unwrap_or(1);
             assert_eq!(fresh.len(), matrices * m * n);
@@ -117,6 +127,12 @@ where
             }
         }
     }
+    assert!(multiplied > 5, "cuBLAS supports {multiplied} of 60 products");
+}
+
+fn is_not_supported<R>(product: &Result<R, BlasError>) -> bool {
+    const NOT_SUPPORTED: Status = Status(15);
+    matches!(product, Err(BlasError::Status { status, .. }) if *status == NOT_SUPPORTED)
 }
 
 #[test]

@@ -123,7 +123,8 @@ impl Place {
             leading,
             batch,
             before: padding(random),
-            behind: random.below(3),
+            // Lines are read in units.
+            behind: rounded(line) - line + random.below(3),
         }
     }
 
