@@ -28,11 +28,18 @@ use crate::toolchain::{TARGET, Toolchain};
 /// The variable that holds the flags of rustc, separated by [`SEPARATOR`].
 const RUSTFLAGS: &str = "CARGO_ENCODED_RUSTFLAGS";
 const SEPARATOR: &str = "\x1f";
-/// Flags for all crates. LLVM writes no jump table: the verifier refuses them, because the
-/// index of `brx.idx` may lie outside the table.
-const FLAGS: [&str; 2] = [
+/// Flags for all crates.
+///
+/// LLVM writes no jump table: the verifier refuses them, because the index of `brx.idx` may lie
+/// outside the table.
+///
+/// Each local variable has an address of its own, also behind its last use. Counterexample: LLVM
+/// takes the addresses of two variables for different, drops a check of bounds that their
+/// difference passes, and then puts both at one place (rust-lang/rust#107975).
+const FLAGS: [&str; 3] = [
     "-Csymbol-mangling-version=v0",
     "-Cllvm-args=-min-jump-table-entries=4294967295",
+    "-Cllvm-args=-no-stack-coloring",
 ];
 /// Flags for the kernels' own crate: the PTX and the LLVM IR of all crates together, in a `cdylib`.
 const OWN_FLAGS: [&str; 2] = ["--emit=asm,llvm-ir", "-Zno-link"];

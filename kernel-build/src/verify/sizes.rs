@@ -5,6 +5,9 @@
 //! variables. So no variable may come near this size, and the local memory of a thread has the
 //! limit of CUDA.
 //!
+//! Nor may a variable of the module ask for more alignment than CUDA promises for memory: LLVM
+//! takes the low bits of its address for 0, and drops checks of bounds by them.
+//!
 //! The text shows a size after LLVM has added it up, so a sum may have wrapped before.
 //! `kernel-build` compares the types of the LLVM module too (`type_sizes.rs`).
 
@@ -21,6 +24,9 @@ use super::variable::{Space, Variable};
 pub(crate) const MOST_LOCAL_BYTES: u64 = 512 << 10;
 /// The most bytes of a variable in the GPU's memory: half of what fits LLVM's offsets.
 const MOST_GLOBAL_BYTES: u64 = 1 << 30;
+/// The alignment of memory that CUDA promises (CUDA C++ Programming Guide, "Device Memory
+/// Accesses": 256 bytes at least).
+const MOST_ALIGN_BYTES: u64 = 256;
 /// The most bytes of constant memory (the same table).
 const MOST_CONST_BYTES: u64 = 64 << 10;
 /// The most shared memory of a block (the same table).
@@ -31,6 +37,17 @@ const MOST_PARAMETER_BYTES: u64 = 32_764;
 /// Refuses a module with a variable or with local memory that is too large.
 pub(super) fn check(module: &Module<'_>) -> Result<(), Refusal> {
     for variable in &module.variables {
+        if variable.align > MOST_ALIGN_BYTES {
+            return text(
+                variable.line,
+                format!(
+                    "`{}` is aligned to {} bytes, and {MOST_ALIGN_BYTES} are the most for a static: \
+                     give its type a smaller `repr(align)`",
+                    readable(variable.name),
+                    variable.align
+                ),
+            );
+        }
         let most = match variable.space {
             Space::Const => MOST_CONST_BYTES,
             Space::Shared => MOST_SHARED_BYTES,
@@ -214,6 +231,20 @@ mod tests {
         );
         refused("", ".local .b8 a[262145];\n.local .b8 b[262144];", "524289 bytes");
         accepted("", ".local .b8 a[262144];\n.local .b8 b[262144];");
+    }
+
+    #[test]
+    fn statics_of_large_alignment_are_refused() {
+        for space in [".global", ".const", ".shared"] {
+            let table = |align: u64| format!("{space} .align {align} .b8 table[512];");
+            for align in [512, 4096, 67_108_864] {
+                let words = format!("is aligned to {align} bytes");
+                refused(&table(align), "", &words);
+            }
+            if space != ".shared" {
+                accepted(&table(256).replace("[512]", "[4] = {1, 2, 3, 4}"), "");
+            }
+        }
     }
 
     #[test]

@@ -256,3 +256,70 @@ fn arrays_whose_sum_wraps_are_refused() {
     );
     too_large("sum-that-wraps", &source);
 }
+
+/// LLVM takes the addresses of two local variables for different, and drops a check of bounds by
+/// this (rust-lang/rust#107975). So they must not lie at one place.
+#[test]
+fn local_variables_that_are_dead_keep_their_places() {
+    let package = package("places", PLACES);
+    let Some(result) = compile(package.path()) else {
+        return;
+    };
+    let text = result.unwrap().ptx;
+    assert!(text.contains("clz.b64"), "{text}");
+    let differences = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("sub.s64"));
+    let mut count = 0;
+    for difference in differences {
+        let operands: Vec<&str> = difference
+            .trim_end_matches(';')
+            .split(',')
+            .map(str::trim)
+            .collect();
+        assert_ne!(operands[1], operands[2], "{text}");
+        count += 1;
+    }
+    assert!(count > 0, "{text}");
+}
+
+/// A kernel that writes to an array at the number of zeros in front of the difference of two
+/// addresses, which is below 64 if they differ.
+const PLACES: &str = r"
+    #[inline(always)]
+    fn place(by: u64, factor: u64, sum: &mut u64) -> usize {
+        let mut words = [factor; 8];
+        for k in 0..by {
+            words[(k & 7) as usize] = k.wrapping_mul(factor);
+        }
+        *sum ^= words[(by >> 6 & 7) as usize];
+        &raw const words as usize
+    }
+
+    #[inline(always)]
+    fn sixty_four(by: u64, sum: &mut u64) -> usize {
+        let one = place(by, 3, sum);
+        let other = place(by, 5, sum);
+        one.wrapping_sub(other).leading_zeros() as usize
+    }
+
+    #[inline(never)]
+    fn pick<'k>(i: Index1<'k>, by: u64, steps: usize, number: u64) -> (Index1<'k>, u64) {
+        let mut sum = 0;
+        let at = sixty_four(by, &mut sum);
+        let mut indices = [i, i];
+        let mut small = [0u64; 64];
+        for k in 0..steps {
+            small[k & 63] ^= number;
+            indices.swap(k & 1, (k >> 1) & 1);
+        }
+        small[at] = number;
+        (indices[steps & 1], small[steps & 63] ^ sum)
+    }
+
+    #[kernel]
+    pub fn race(i: Index1, by: u64, steps: u64, number: u64, output: PerThread<u64>) {
+        let (index, value) = pick(i, by, steps as usize, number);
+        output.set(index, value ^ i.get() as u64);
+    }
+";
