@@ -18,7 +18,7 @@ const LEN: usize = 100;
 cuda_rt::foreign_kernel! {
     /// `y[i] += a * x[i]` for `i < n`, and `n` is the length of `y`. The tests pass slices of one
     /// length.
-    unsafe fn saxpy(n: u32 = y.len(), a: f32, x: &[f32], y: &mut [f32]) as Saxpy;
+    pub(crate) unsafe fn saxpy(n: u32 = y.len(), a: f32, x: &[f32], y: &mut [f32]) as Saxpy;
 }
 
 fn grid() -> ForeignGrid {
@@ -26,7 +26,7 @@ fn grid() -> ForeignGrid {
 }
 
 /// The module with a stand-in.
-fn load<D: Live>(gpu: &Device<D>) -> ForeignModule {
+pub(crate) fn load<D: Live>(gpu: &Device<D>) -> ForeignModule {
     let module = ForeignModule::load(gpu, SAXPY).unwrap();
     module.stand_in::<Saxpy>(|grid, (n, a, x, y)| {
         let threads = (grid.blocks[0] * grid.threads[0]).min(n);

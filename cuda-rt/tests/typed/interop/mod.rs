@@ -4,7 +4,7 @@
 
 mod call;
 mod dlpack;
-mod foreign_kernels;
+pub(crate) mod foreign_kernels;
 mod kernel;
 mod memory;
 mod stream;

@@ -1,11 +1,13 @@
 //! Each call that enqueues work makes the next record necessary.
 
 use cuda_rt::driver::{ErrorCode, Location};
+use cuda_rt::interop::ForeignGrid;
 use cuda_rt::simulator::Call;
 use cuda_rt::{Communicator, Device, Grid1, Layout2, Reduction, Scoped};
 use device_kernels::scale;
 
 use super::{First, LEN, Second, edges, filled, simulated};
+use crate::interop::foreign_kernels::{self, Saxpy};
 
 cuda_rt::streams! {
     pub(super) Fourth;
@@ -13,7 +15,7 @@ cuda_rt::streams! {
 
 /// Calls that enqueue nothing. A new call of the driver is missing here and in `enqueuing`, which
 /// fails the test.
-const OTHERS: [Call; 31] = [
+const OTHERS: [Call; 34] = [
     Call::MemoryInfo,
     Call::CreateStream,
     Call::DestroyStream,
@@ -41,6 +43,9 @@ const OTHERS: [Call; 31] = [
     Call::CommunicatorInit,
     Call::CollectiveStatus,
     Call::Prepare,
+    Call::LoadModule,
+    Call::UnloadModule,
+    Call::ModuleFunction,
     Call::KernelAttributes,
     Call::MaxActiveBlocks,
     Call::SuggestBlock,
@@ -69,6 +74,9 @@ fn with_each_work<'id>(gpu: &Device<Scoped<'id>>, peer: &Device<Scoped<'_>>, jud
     let (source, host, from) = (floats(), pinned(), floats());
     let (mut to_device, mut to_host, mut within, mut rows, mut fill, mut scaled) =
         (floats(), pinned(), floats(), floats(), floats(), floats());
+    let mut summed = floats();
+    let saxpy = foreign_kernels::load(gpu).get::<Saxpy>().unwrap();
+    let threads = ForeignGrid::covering([LEN, 1, 1], [32, 1, 1]);
     let mut called = pinned();
     let managed = first.adopt(gpu.managed::<f32>(LEN).unwrap()).unwrap();
     let mut graph = first
@@ -125,6 +133,12 @@ fn with_each_work<'id>(gpu: &Device<Scoped<'id>>, peer: &Device<Scoped<'_>>, jud
         (
             Call::Launch,
             Box::new(|| scale(stream, Grid1::covering(LEN), &from, &mut scaled, 2.0).unwrap()),
+        ),
+        (
+            Call::Launch,
+            Box::new(|| {
+                saxpy.launch(stream, threads, 2.0, &source, &mut summed).unwrap();
+            }),
         ),
         (
             Call::LaunchHostFunction,
