@@ -11,6 +11,12 @@ use cuda_rt::simulator::{Call, Counters, Order, SimConfig};
 use crate::kernels;
 use crate::rig::{Host, Rig};
 
+/// A module, aligned as images are.
+#[repr(align(8))]
+struct Image([u8; 52]);
+
+static IMAGE: Image = Image(*b".version 7.0\n.visible .entry f(.param .u64 p){ret;}\0");
+
 /// Makes each call once. Returns the first error of `call`.
 fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, Counters) {
     let (s, other) = (rig.stream(), rig.stream());
@@ -33,6 +39,8 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         rig.alloc(64, s).unwrap();
     }
     let ranks = rig.driver.communicator(&[rig.driver.peer()]).unwrap();
+    // SAFETY: the image is PTX that ends in a NUL.
+    let module = unsafe { rig.driver.load_module(&IMAGE.0) }.unwrap();
     let before = rig.sim().counters();
     rig.sim().fail_next(call, code);
     let result = match call {
@@ -96,6 +104,12 @@ fn call_all(rig: &Rig, call: Call, code: ErrorCode) -> (DriverError, Counters, C
         Call::CollectiveStatus => ranks.status(),
         Call::Fill => rig.fill(a, &[1], 1, s),
         Call::Prepare => rig.driver.prepare(&kernels::ADD),
+        // SAFETY: the image is PTX that ends in a NUL.
+        Call::LoadModule => unsafe { rig.driver.load_module(&IMAGE.0) }.map(drop),
+        // SAFETY: the module is live, and has no functions in use.
+        Call::UnloadModule => unsafe { rig.driver.unload_module(module) },
+        // SAFETY: the module is live.
+        Call::ModuleFunction => unsafe { rig.driver.module_function(module, c"f") }.map(drop),
         Call::KernelAttributes => rig.driver.kernel_attributes(&kernels::ADD).map(drop),
         Call::MaxActiveBlocks => rig.driver.max_active_blocks(&kernels::ADD, 256, 0).map(drop),
         Call::SuggestBlock => rig.driver.suggest_block(&kernels::ADD, 0).map(drop),
