@@ -410,7 +410,7 @@ impl<S: StreamTag> Stream<S> {
     /// [`Error::LengthMismatch`] and [`Error::Driver`].
     #[inline]
     #[track_caller]
-    #[rustfmt::skip] // The comment stands in rustc's note, for a program that passes ordinary memory.
+    #[rustfmt::skip] // The comment stands in rustc's note for a program that passes ordinary memory.
     pub fn copy_to_device<T: Element, P: ReadBy<S>, Q: WriteBy<S>>( // a `Vec` or slice: `copy_from_slice`; idle memory: `adopt` it
         &self,
         source: &PinnedSlice<T, P>,

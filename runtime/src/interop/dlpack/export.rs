@@ -128,8 +128,8 @@ where
     ///    and is not being captured. It is not destroyed until the deleter has returned, or the
     ///    export was dropped.
     /// 2. When the consumer calls the deleter, its uses of the memory are over, or ordered before
-    ///    the present end of `consumer`. Libraries keep this promise for memory of their own too:
-    ///    PyTorch asks for `record_stream` where a tensor is used on another stream than its own.
+    ///    the present end of `consumer`. Counterexample: a consumer that calls the deleter first,
+    ///    and launches its kernel then (reported of one library: NVIDIA/cutile-python#88).
     ///
     /// # Errors
     /// [`Refused`] with the buffer, which this stream still owns: [`Error::Dlpack`] if the shape

@@ -17,10 +17,10 @@
 //! ```
 //!
 //! The deleter carries no stream: DLPack does not say whether the consumer's work is over when it
-//! is called. PyTorch and CuPy call it on the host as soon as the last reference is gone, when
-//! their work may still be pending, and reuse memory of their own in the order of the stream that
-//! it belongs to. So the deleter of this crate records an event on the stream that the consumer
-//! named, and the memory is freed behind this event. Neither the export nor the deleter blocks.
+//! is called. Consumers in Python call it when their last reference is gone (CuPy in
+//! `__dealloc__`, NVIDIA/cudf#5212). Their work may still be pending then. So the deleter of this
+//! crate records an event on the stream that the consumer named, and the memory is freed behind
+//! this event. Neither the export nor the deleter blocks.
 //!
 //! Page-locked memory is exchanged as `kDLCUDAHost`: [`PinnedBuffer::from_dlpack`],
 //! [`PinnedBuffer::into_dlpack`]. The memory of a simulated device means nothing to a library that
