@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 
 use cuda_rt::{AnyStream, Device, DeviceBuffer, Grid1, Handoff, Idle, PinnedBuffer, Priority, Stream};
+use cuda_rt_cublas::{Blas, Matrix, MatrixMut};
 use device_kernels::{add, process, scale};
 
 cuda_rt::streams! {
@@ -66,6 +67,7 @@ impl Setting {
         all.extend(self.handoffs());
         all.push(self.item());
         all.extend(self.at_run_time());
+        all.push(self.product());
         all
     }
 
@@ -260,6 +262,21 @@ impl Setting {
                 }),
             ),
         ]
+    }
+
+    /// Over a cuBLAS that does nothing.
+    fn product(&self) -> Operation<'_> {
+        const SIDE: usize = 32;
+        let blas = Blas::new(&self.compute).unwrap();
+        let (a, b, mut c) = (self.data(), self.data(), self.data());
+        (
+            "a product of two matrices by cuBLAS",
+            Box::new(move || {
+                let (a, b) = (Matrix::new(&a, SIDE, SIDE), Matrix::new(&b, SIDE, SIDE));
+                blas.gemm(1.0, a, b, 0.0, MatrixMut::new(&mut c, SIDE, SIDE))
+                    .unwrap();
+            }),
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 //! in them, in docs/instructions.md.
 //!
 //! The program of the package `cuda-rt-instructions` repeats an operation over a driver library
-//! that does nothing (`instructions/libcuda.c`), under Callgrind. The difference between two counts
+//! that does nothing (`instructions/libcuda.c`), and over such a cuBLAS, under Callgrind. The difference between two counts
 //! of repetitions is the cost of one, without the start and the end. It includes the few
 //! instructions of the empty library. Such counts do not depend on the machine's speed or load.
 //! They change a little with the C library, whose allocator and `memcpy` are counted too.
@@ -10,7 +10,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::tidy;
@@ -27,9 +27,10 @@ const HEADING: &str = "\
 # Instructions of each call
 
 What `cuda-rt` itself costs, beside the driver: the instructions on the host of one operation in the
-steady state, over a driver library that does nothing, and the driver calls in them. x86-64, release
-build. `cargo xtask instructions` counts with Callgrind, and writes this page; `--check` compares,
-and fails if a count differs by more than 3 percent. `there and back` is two handoffs.
+steady state, over a driver library and a cuBLAS that do nothing, and the driver calls in them.
+x86-64, release build. `cargo xtask instructions` counts with Callgrind, and writes this page;
+`--check` compares, and fails if a count differs by more than 3 percent. `there and back` is two
+handoffs.
 
 | operation | instructions | driver calls |
 |---|--:|--:|
@@ -121,7 +122,21 @@ fn count() -> Result<Vec<Row>, Box<dyn Error>> {
     names.lines().map(|name| program.count(name)).collect()
 }
 
-/// The program, and the folder of the library that it finds.
+/// Compiles a library that does nothing.
+fn compile(source: &str, library: &Path) -> Result<(), Box<dyn Error>> {
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let name = library.file_name().expect("a file").display();
+    let mut compile = Command::new(compiler);
+    compile.args(["-shared", "-fPIC", "-O1", "-DWITHOUT_NOTES"]);
+    compile.arg(format!("-Wl,-soname,{name}"));
+    compile.arg("-o").arg(library).arg(tidy::root().join(source));
+    match compile.status()?.success() {
+        true => Ok(()),
+        false => Err(format!("{source} does not compile").into()),
+    }
+}
+
+/// The program, and the folder of the libraries that it finds.
 struct Program {
     binary: PathBuf,
     library: PathBuf,
@@ -141,14 +156,11 @@ impl Program {
         }
         let library = target.join("null-libcuda");
         fs::create_dir_all(&library)?;
-        let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let mut compile = Command::new(compiler);
-        compile.args(["-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", "-o"]);
-        compile.arg(library.join("libcuda.so.1"));
-        compile.arg(tidy::root().join("instructions/libcuda.c"));
-        if !compile.status()?.success() {
-            return Err("instructions/libcuda.c does not compile".into());
-        }
+        compile("instructions/libcuda.c", &library.join("libcuda.so.1"))?;
+        compile(
+            "libraries/cublas/tests/null_cublas/libcublas.c",
+            &library.join("libcublas.so.13"),
+        )?;
         let binary = target.join("release/cuda-rt-instructions");
         Ok(Self { binary, library })
     }

@@ -125,9 +125,12 @@ impl Shape {
         if self.line() == 0 || self.lines() == 0 {
             return Some(0);
         }
-        (self.lines() - 1)
-            .checked_mul(self.leading)?
-            .checked_add(self.line().checked_next_multiple_of(unit)?)
+        // Most units are 1, and a division takes as long as all other checks together.
+        let line = match unit {
+            1 => self.line(),
+            _ => self.line().checked_next_multiple_of(unit)?,
+        };
+        (self.lines() - 1).checked_mul(self.leading)?.checked_add(line)
     }
 
     /// As [`span_in`](Self::span_in), for all matrices of the batch.
@@ -142,20 +145,38 @@ impl Shape {
 
     /// Compares the shape with memory of `len` elements, and with what cuBLAS takes.
     pub(crate) fn check(&self, operand: Operand, len: usize) -> Result<(), ShapeError> {
+        match self.is_one_within(len) {
+            true => Ok(()),
+            false => self.check_each(operand, len),
+        }
+    }
+
+    /// Whether this is one matrix with elements, which passes [`check_each`](Self::check_each):
+    /// most are.
+    fn is_one_within(&self, len: usize) -> bool {
+        let (line, lines) = (self.line(), self.lines());
+        self.batch.is_none()
+            && (line | lines | self.leading) <= LARGEST
+            && line <= self.leading
+            // Of 31 bits each, so that 64 bits hold the sum.
+            && lines > 0
+            && (lines as u64 - 1) * self.leading as u64 + line as u64 <= len as u64
+    }
+
+    /// As [`check`](Self::check), number by number, which finds what is wrong.
+    fn check_each(&self, operand: Operand, len: usize) -> Result<(), ShapeError> {
         let numbers = [
             ("rows", self.rows),
             ("columns", self.columns),
             ("elements of leading dimension", self.leading),
             ("matrices", self.count()),
         ];
-        for (what, number) in numbers {
-            if number > LARGEST {
-                return Err(ShapeError::TooLarge {
-                    operand,
-                    what,
-                    number,
-                });
-            }
+        if let Some((what, number)) = numbers.into_iter().find(|(_, number)| *number > LARGEST) {
+            return Err(ShapeError::TooLarge {
+                operand,
+                what,
+                number,
+            });
         }
         if self.leading < self.line() {
             return Err(ShapeError::LeadingDimension {
@@ -393,6 +414,23 @@ mod tests {
             .collect()
     }
 
+    #[test]
+    fn one_matrix_of_large_numbers_is_checked_as_each_number() {
+        let numbers = [1, 2, LARGEST - 1, LARGEST, LARGEST + 1, usize::MAX];
+        let lengths = [LARGEST, LARGEST * 2, LARGEST * LARGEST, usize::MAX];
+        let mut accepted = 0;
+        for code in 0..6_usize.pow(3) {
+            let [rows, columns, leading] = [1, 6, 36].map(|place| numbers[code / place % 6]);
+            for len in lengths.into_iter().flat_map(|len| [len - 1, len]) {
+                let shape = shape(rows, columns, leading, None);
+                let checked = shape.check(Operand::A, len);
+                assert_eq!(checked, shape.check_each(Operand::A, len), "{shape:?} in {len}");
+                accepted += usize::from(checked.is_ok());
+            }
+        }
+        assert!(accepted > 100, "{accepted}");
+    }
+
     /// All small shapes: what is accepted is in bounds, and written elements are written once.
     #[test]
     fn accepted_shapes_stay_in_bounds_and_write_no_element_twice() {
@@ -408,6 +446,7 @@ mod tests {
                     }
                     let all = elements(&shape);
                     let flat: Vec<usize> = all.concat();
+                    assert_eq!(shape.check(Operand::A, len), shape.check_each(Operand::A, len));
                     if shape.check(Operand::A, len).is_ok() {
                         assert!(flat.iter().all(|at| *at < len), "{shape:?} in {len}");
                     }

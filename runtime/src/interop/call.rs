@@ -82,7 +82,8 @@ impl<S: StreamTag> Stream<S> {
         ForeignCall {
             stream: self,
             name,
-            uses: Vec::new(),
+            // As many as most calls have: a workspace, two inputs and an output.
+            uses: Vec::with_capacity(4),
             memory: PhantomData,
         }
     }
