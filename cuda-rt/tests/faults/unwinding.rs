@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 use std::future::IntoFuture;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use cuda_rt::checker::Check;
@@ -206,21 +208,37 @@ fn run_twice<P: Program>(program: &P, config: &SimConfig, plan: &Plan, arm: impl
     assert!(races.is_empty(), "{context}: {}", races[0]);
 }
 
-/// Makes each call of both runs unwind once, in each way. Returns how many did.
-fn sweep<P: Program>(program: &P, configs: impl IntoIterator<Item = SimConfig>) -> u64 {
-    let mut unwound = 0;
+/// Makes each call of both runs unwind once, in each way. Returns how many did. Each run has devices
+/// of its own, so all processors take part.
+fn sweep<P: Program + Sync>(program: &P, configs: impl IntoIterator<Item = SimConfig>) -> u64 {
+    let unwound = AtomicU64::new(0);
     for config in configs {
         let plan = Plan::default();
         run_twice(program, &config, &plan, || plan.count(), "nothing unwinds");
         let calls = plan.calls();
-        for when in ALL {
-            for nth in 1..=calls {
+        let next = AtomicU64::new(0);
+        let run = || {
+            let plan = Plan::default();
+            loop {
+                let turn = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&when) = ALL.get((turn / calls) as usize) else {
+                    return;
+                };
+                let nth = turn % calls + 1;
                 let context = format!("call {nth} of {calls}, {when:?}, seed {}", config.seed);
                 run_twice(program, &config, &plan, || plan.arm(None, nth, when), &context);
-                unwound += u64::from(plan.has_unwound());
+                unwound.fetch_add(u64::from(plan.has_unwound()), Ordering::Relaxed);
             }
-        }
+        };
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(run);
+            }
+            run();
+        });
     }
+    let unwound = unwound.into_inner();
     println!("{unwound} calls unwound");
     unwound
 }
