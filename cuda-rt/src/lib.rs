@@ -90,7 +90,8 @@
 //! - **kernels**: `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`];
 //!   [`kernel`] for kernels of other compilers; occupancy ([`Device::suggested_block`])
 //! - **whole programs**: [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`]
-//! - **other libraries**: [`interop`]; cuBLAS: the package `cuda-handoff-cublas`
+//! - **other libraries**: [`interop`]; cuBLAS: the package `cuda-handoff-cublas`; Python
+//!   modules: the package `cuda-handoff-python`
 //! - **what would go wrong without these types**, by the numbers in the documentation: [`hazards`]
 //!
 //! # Several GPUs

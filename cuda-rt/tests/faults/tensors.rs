@@ -1,6 +1,7 @@
 //! Tensors of DLPack that go around between two streams, and page-locked memory. Each consumer is
 //! this crate, by pointers alone.
 
+use cuda_rt::interop::dlpack::DlpackShared;
 use cuda_rt::{Device, Live, PinnedBuffer, Result};
 
 use crate::programs::{LEN, Streams};
@@ -37,5 +38,17 @@ pub(crate) fn tensors<D: Live>(here: &Device<D>) -> Result<()> {
     // Nobody takes this export.
     // SAFETY: the stream lives as long as the device.
     drop(unsafe { compute.to_dlpack(streams.uploaded(here, 93)?, &[LEN], download.raw()) }?);
+    // A consumer, and the host.
+    let lent = compute.release(streams.uploaded(here, 94)?)?;
+    let lent = DlpackShared::new(here, lent, &[LEN])?;
+    // SAFETY: as above.
+    let managed = unsafe { lent.lend(Some(download.raw())) }?.into_raw();
+    // SAFETY: the tensor was given away for this stream.
+    let mut tensor = unsafe { download.from_dlpack::<u32>(managed) }?;
+    download.fill(&mut tensor.elements, 95)?;
+    drop(tensor);
+    // SAFETY: it is used by nobody.
+    drop(unsafe { lent.lend(None) }?);
+    drop(lent);
     streams.check(here, next, 92)
 }

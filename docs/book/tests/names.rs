@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 /// Names in the book of functions of the standard library and of PyTorch, of examples, of other
 /// crates, and of any kernel. A name with an underscore at its end is a beginning.
 const OTHERS: &[&str] = &[
+    "__cuda_array_interface__",
     "__dlpack__",
     "batch_cublas",
     "contiguous",
@@ -15,6 +16,7 @@ const OTHERS: &[&str] = &[
     "drop",
     "f",
     "forget",
+    "python_exchange",
     "record_stream",
     "rustacuda_derive",
     "simple_cublas",

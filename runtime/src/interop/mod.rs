@@ -22,7 +22,10 @@
 //!   [`DeviceBuffer::from_foreign`](crate::DeviceBuffer::from_foreign),
 //!   [`PinnedBuffer::from_foreign`](crate::PinnedBuffer::from_foreign)
 //! - **use the crate `cust` together with this crate**: `interop::cust`, with the feature `cust`
-//! - **exchange tensors with PyTorch, CuPy and other libraries**: [`dlpack`]
+//! - **exchange tensors with PyTorch, CuPy and other libraries**: [`dlpack`]; from Python: the
+//!   package `cuda-handoff-python`
+//! - **order a stream behind another library's stream**:
+//!   [`Stream::wait_for_foreign`](crate::Stream::wait_for_foreign)
 //! - **use memory that another library keeps**:
 //!   [`DeviceSlice::from_raw_parts`](crate::DeviceSlice::from_raw_parts),
 //!   [`PinnedSlice::from_raw_parts`](crate::PinnedSlice::from_raw_parts)

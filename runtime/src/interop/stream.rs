@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::device::Device;
+use crate::error::{During, Result};
 use crate::order::stream_ref::StreamRef;
 use crate::stream::Stream;
 use crate::tag::{DeviceTag, Gpu, Live, Place, StreamTag};
@@ -66,6 +67,44 @@ impl<D: Live> Device<D> {
             StreamRef::adopted(raw),
             Arc::clone(self.core()),
         ))
+    }
+}
+
+impl<S: StreamTag> Stream<S>
+where
+    S::Device: Live,
+{
+    /// Makes this stream wait, on the GPU, for the present work of a stream that another library
+    /// owns (`cuEventRecord` there, `cuStreamWaitEvent` here). The host does not wait.
+    ///
+    /// It orders work on memory that comes without a handoff, for example by the entry `stream` of
+    /// Python's `__cuda_array_interface__`. Memory of this crate is handed over instead.
+    ///
+    /// # Safety
+    /// `theirs` is a live stream of this device's primary context, or its legacy default stream
+    /// (1), or the calling thread's default stream (2), and is not being captured.
+    ///
+    /// # Errors
+    /// [`Error::Driver`](crate::Error::Driver); this stream then waits for nothing.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Theirs; pub Ours; }
+    /// # use cuda_rt::DeviceBuffer;
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let (theirs, ours) = (gpu.stream::<Theirs>()?, gpu.stream::<Ours>()?);
+    /// let (address, len) = theirs.alloc_from_slice(&[1_u32, 2, 3])?.into_raw(); // their memory
+    /// // SAFETY: the stream is of this device, and lives on.
+    /// unsafe { ours.wait_for_foreign(theirs.raw()) }?;
+    /// // SAFETY: from `into_raw` of this device, and written before the present end of `ours`.
+    /// let memory = unsafe { DeviceBuffer::<u32, Ours>::from_raw(&ours, address, len) };
+    /// assert_eq!(ours.copy_to_vec(&memory)?, [1, 2, 3]);
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    pub unsafe fn wait_for_foreign(&self, theirs: RawStream) -> Result<()> {
+        const CALL: &str = "Stream::wait_for_foreign";
+        let theirs = StreamRef::adopted(theirs);
+        let recorded = self.core().events().record(theirs, false).during(CALL)?;
+        recorded.wait_on(self.at()).during(CALL)
     }
 }
 

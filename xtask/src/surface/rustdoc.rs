@@ -26,7 +26,7 @@ const DEVICE: &str = "nvptx64-nvidia-cuda";
 
 /// The published crates. The feature `nvtx` is left out: it adds no callable item, and needs
 /// libclang.
-pub(super) const SOURCES: [Source; 14] = [
+pub(super) const SOURCES: [Source; 15] = [
     Source::new(
         "runtime",
         "cuda-handoff-runtime",
@@ -50,6 +50,13 @@ pub(super) const SOURCES: [Source; 14] = [
     Source::new("simulator", "cuda-handoff-simulator", "cuda_rt_simulator", ""),
     Source::new("timeline", "cuda-handoff-timeline", "cuda_rt_timeline", ""),
     Source::new("cublas", "cuda-handoff-cublas", "cuda_rt_cublas", "half"),
+    // Built as without Python.
+    Source::new(
+        "python",
+        "cuda-handoff-python",
+        "cuda_rt_python",
+        "pyo3/abi3-py39",
+    ),
     Source::new("pipeline", "cuda-handoff-pipeline", "cuda_rt_pipeline", ""),
     Source::new(
         "device-std",

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use super::abi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, VERSION};
 use super::import::{HOST, device_of};
 use super::received::elements;
+use super::shared::Memory;
 use super::{DlpackElement, dtype_of};
-use crate::device::core::DeviceCore;
 use crate::error::{DlpackError, During, Error, Refused, Result};
 use crate::memory::{Bundle, DeviceBuffer, PinnedBuffer, ToHost};
 use crate::order::fence::Fence;
@@ -21,7 +21,6 @@ use crate::order::stream_ref::StreamRef;
 use crate::order::unless::Leaked;
 use crate::stream::Stream;
 use crate::tag::{Idle, Live, StreamTag};
-use cuda_rt_driver::process::Process;
 use cuda_rt_driver::{CallSite, RawStream};
 
 /// A tensor for another library, which nobody has taken yet.
@@ -33,27 +32,28 @@ pub struct DlpackExport<R: Bundle>(Lent<R>);
 
 /// The memory of an exported tensor.
 struct Lent<R: Bundle> {
-    /// The memory, behind the work of this crate.
-    handoff: Handoff<R>,
+    /// The memory, behind the work of this crate, and behind the uses of earlier consumers.
+    memory: Arc<Memory<R>>,
     /// The stream of the consumer's uses; `None` if they are over when it calls the deleter.
     consumer: Option<StreamRef>,
-    core: Arc<DeviceCore>,
-    process: Process,
+    /// The uses for which the consumer waits: the number that [`Memory::uses`] returned.
+    waited_for: u64,
     numbers: Numbers,
 }
 
 /// The fields of a tensor, without pointers.
-struct Numbers {
-    address: usize,
-    device: DLDevice,
-    dtype: DLDataType,
+#[derive(Clone)]
+pub(super) struct Numbers {
+    pub(super) address: usize,
+    pub(super) device: DLDevice,
+    pub(super) dtype: DLDataType,
     /// The extents, and behind them the strides.
     shape: Vec<i64>,
 }
 
 impl Numbers {
     /// The numbers of `len` elements at `address`.
-    fn of<T: DlpackElement>(
+    pub(super) fn of<T: DlpackElement>(
         device: DLDevice,
         address: usize,
         len: usize,
@@ -80,6 +80,11 @@ impl Numbers {
         })
     }
 
+    /// The extents, in elements.
+    pub(super) fn shape(&self) -> &[i64] {
+        &self.shape[..self.shape.len() / 2]
+    }
+
     /// The tensor. Its pointers are valid as long as `self`.
     fn tensor(&mut self) -> DLTensor {
         let ndim = self.shape.len() / 2;
@@ -98,8 +103,8 @@ impl Numbers {
 
 impl<R: Bundle> fmt::Debug for DlpackExport<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Numbers { dtype, shape, .. } = &self.0.numbers;
-        write!(f, "DlpackExport({dtype}, {:?})", &shape[..shape.len() / 2])
+        let numbers = &self.0.numbers;
+        write!(f, "DlpackExport({}, {:?})", numbers.dtype, numbers.shape())
     }
 }
 
@@ -177,14 +182,10 @@ where
                 return Err(Refused { error, value });
             }
         };
-        Ok(DlpackExport(Lent {
-            // SAFETY: the event was recorded just now, on this stream, which owned the buffer.
-            handoff: unsafe { Handoff::behind(buffer, lease) },
-            consumer: Some(consumer),
-            core: Arc::clone(core),
-            process: Process::current(),
-            numbers,
-        }))
+        // SAFETY: the event was recorded just now, on this stream, which owned the buffer.
+        let handoff = unsafe { Handoff::behind(buffer, lease) };
+        let memory = Memory::new(handoff, Arc::clone(core));
+        Ok(DlpackExport::new(memory, Some(consumer), 1, numbers))
     }
 }
 
@@ -233,14 +234,15 @@ impl<T: DlpackElement, D: Live> PinnedBuffer<T, Idle<D>> {
         };
         self.note_host_access(ToHost::writes(passed));
         let core = Arc::clone(self.core());
-        Ok(DlpackExport(Lent {
-            // SAFETY: HANDOFF-1: the buffer is idle, so every use is over.
-            handoff: unsafe { Handoff::pending(self, Fence::DONE) },
-            consumer: consumer.map(StreamRef::adopted),
-            core,
-            process: Process::current(),
+        // SAFETY: HANDOFF-1: the buffer is idle, so every use is over.
+        let handoff = unsafe { Handoff::pending(self, Fence::DONE) };
+        let memory = Memory::new(handoff, core);
+        Ok(DlpackExport::new(
+            memory,
+            consumer.map(StreamRef::adopted),
+            1,
             numbers,
-        }))
+        ))
     }
 }
 
@@ -253,6 +255,24 @@ impl<T: DlpackElement, D: Live> PinnedBuffer<T, Idle<D>> {
 struct Taken<M, R: Bundle> {
     managed: M,
     lent: Lent<R>,
+}
+
+impl<R: Bundle> DlpackExport<R> {
+    /// A tensor in `memory`. Its consumer waits for the first `waited_for` uses of the memory, and
+    /// ends its own on the stream `consumer`.
+    pub(super) fn new(
+        memory: Arc<Memory<R>>,
+        consumer: Option<StreamRef>,
+        waited_for: u64,
+        numbers: Numbers,
+    ) -> Self {
+        Self(Lent {
+            memory,
+            consumer,
+            waited_for,
+            numbers,
+        })
+    }
 }
 
 impl<R: Bundle + Send> DlpackExport<R> {
@@ -304,29 +324,22 @@ unsafe extern "C" fn delete<M, R: Bundle + Send>(managed: *mut M) {
 }
 
 impl<R: Bundle> Lent<R> {
-    /// Frees the memory behind the consumer's work.
+    /// Ends the consumer's uses. The last holder of the memory frees it behind the uses of all.
     fn end(self) {
-        let Self {
-            handoff,
-            consumer,
-            core,
-            process,
-            ..
-        } = self;
         // If the record unwinds, the memory is leaked. A child of `fork` leaks what is its
         // parent's.
-        let mut handoff = Leaked::new(handoff);
-        if !process.is_current() {
+        let memory = Leaked::new(self.memory);
+        if !memory.process().is_current() {
             return;
         }
-        if let Some(consumer) = consumer {
-            let ended = core.events().record(consumer, false);
+        if let Some(consumer) = self.consumer {
+            let ended = memory.core().events().record(consumer, false);
             let fence = ended.map_or_else(Fence::lost, Fence::from);
-            // SAFETY: HANDOFF-1: the consumer's stream waits for the work of this crate, or there
-            // was none, and the consumer's uses are ordered before the present end of its stream.
-            // So all of them come before this event.
-            unsafe { handoff.set_fence(fence) };
+            // The consumer's stream waits for the uses before its own, or there were none. The
+            // consumer's uses are ordered before the present end of its stream. So all of them
+            // come before this event.
+            memory.note_use(fence, self.waited_for);
         }
-        drop(handoff.take_back());
+        drop(memory.take_back());
     }
 }

@@ -22,6 +22,9 @@
 //! crate records an event on the stream that the consumer named, and the memory is freed behind
 //! this event. Neither the export nor the deleter blocks.
 //!
+//! [`DlpackShared`] is memory that is lent to several consumers, as objects of Python share theirs.
+//! A consumer waits for those that have ended, and the memory is freed behind all.
+//!
 //! Page-locked memory is exchanged as `kDLCUDAHost`: [`PinnedBuffer::from_dlpack`],
 //! [`PinnedBuffer::into_dlpack`]. The memory of a simulated device means nothing to a library that
 //! calls CUDA.
@@ -69,6 +72,7 @@ mod abi;
 mod export;
 mod import;
 mod received;
+mod shared;
 mod tensor;
 
 pub use abi::{
@@ -77,6 +81,7 @@ pub use abi::{
     DLPackVersion, DLTensor, Deleter, VERSION,
 };
 pub use export::DlpackExport;
+pub use shared::DlpackShared;
 pub use tensor::DlpackTensor;
 
 use crate::error::{DlpackError, Error, Result};
@@ -186,7 +191,9 @@ where
 /// # Errors
 /// [`DlpackError::StreamNumber`] for 0, which Python's standard forbids; for 2, the default stream
 /// of a thread, because the consumer's work would end on another stream if another thread calls the
-/// deleter; and for negative numbers: −1 asks for no order at all.
+/// deleter; and for negative numbers: −1 asks for no order at all. [`DlpackShared::lend`] takes
+/// these consumers: for 2 it records the end on the legacy default stream, and for −1 it lets the
+/// host wait.
 ///
 /// ```
 /// use cuda_rt::driver::RawStream;

@@ -4,6 +4,7 @@ mod export;
 mod import;
 mod pinned;
 mod refused;
+mod shared;
 
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
