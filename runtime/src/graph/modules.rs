@@ -50,7 +50,8 @@ impl GraphModules {
 impl Drop for GraphModules {
     /// Leaks the modules that nothing ended, as the drop of the graph's host functions does.
     fn drop(&mut self) {
-        std::mem::forget(std::mem::take(&mut self.present));
-        std::mem::forget(std::mem::take(&mut self.replaced));
+        for modules in [&mut self.present, &mut self.replaced] {
+            modules.drain(..).for_each(std::mem::forget);
+        }
     }
 }

@@ -7,6 +7,7 @@ mod refused;
 mod shared;
 
 use std::ptr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,10 @@ unsafe extern "C" fn delete_unversioned(managed: *mut DLManagedTensor) {
     unsafe { &*producer }.fetch_add(1, Ordering::SeqCst);
 }
 
+/// The addresses of all producers: they live as long as the process, because a deleter may run late.
+/// What stands in a list is no leak for the leak sanitizer.
+static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
 impl Producer {
     /// A tensor of `T` at `address`. `change` makes it a tensor of another kind.
     fn new<T: DlpackElement>(
@@ -84,6 +89,9 @@ impl Producer {
             strides: strides.to_vec(),
             ended: AtomicUsize::new(0),
         }));
+        KEPT.lock()
+            .unwrap()
+            .push(ptr::from_mut(producer).expose_provenance());
         let tensor = &mut producer.versioned.dl_tensor;
         tensor.shape = producer.shape.as_mut_ptr();
         if !strides.is_empty() {
