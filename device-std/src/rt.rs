@@ -6,13 +6,13 @@
 //! this crate by `$crate`. So a crate of the same name cannot put its own functions into them.
 
 use crate::atomic::{Atomic, AtomicElement};
-use crate::block::{Block, BlockUninit, Dimensions};
+use crate::block::{Block, BlockUninit, Dimensions, LookBack};
 use crate::element::{Element, Scalar};
 use crate::extent::Extent;
 use crate::hash::Layout;
 #[cfg(target_arch = "nvptx64")]
 use crate::index::{Index1, Index2, Index3};
-use crate::output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile};
+use crate::output::{PerBlock, PerRow, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile, PerTile};
 
 pub use crate::returned::{
     Each, EachChunk, EachThread, HasPlace, Place, Return, Returned, ReturnedValue, Written,
@@ -334,8 +334,8 @@ macro_rules! outputs {
         unsafe impl<'k, $($generics)*> Branded<'k> for $type {}
 
         // SAFETY: each type reaches only its `len` elements. In an exclusive type, no two threads
-        // reach one element: PER-THREAD-2, PER-THREAD-CHUNK-2, PER-THREAD-TILE-2 and
-        // PER-BLOCK-2.
+        // reach one element: PER-THREAD-2, PER-THREAD-CHUNK-2, PER-THREAD-TILE-2,
+        // PER-ROW-2, PER-TILE-2 and PER-BLOCK-2.
         unsafe impl<'k, $($generics)*> OutputArgument for $type {
             type Element = T;
             const IS_EXCLUSIVE: bool = $is_exclusive;
@@ -357,7 +357,68 @@ outputs! {
     {T: Element, const N: usize} PerThreadChunk<'k, T, N>, true, packed(3, N);
     {T: Element} PerBlock<'k, T>, true, 4;
     {T: Element, const N: usize, const ROWS: usize} PerThreadTile<'k, T, N, ROWS>, true, PerThreadTile::<'k, T, N, ROWS>::WAY;
+    {T: Element, const N: usize, const THREADS: usize} PerRow<'k, T, N, THREADS>, true, PerRow::<'k, T, N, THREADS>::WAY;
+    {T: Element, const N: usize, const K: usize} PerTile<'k, T, N, K>, true, PerTile::<'k, T, N, K>::WAY;
     {T: AtomicElement} Atomic<'k, T>, false, 5;
+}
+
+/// The [`KIND`](OutputArgument::KIND) of a [`LookBack`].
+const LOOK_BACK: u64 = 9;
+
+// SAFETY: the type lends memory for `'k`, and `'k` is its own lifetime.
+unsafe impl<'k> Branded<'k> for LookBack<'k, u64> {}
+
+// SAFETY: the type reaches only its `len` words (LOOK-BACK-1).
+unsafe impl<'k> OutputArgument for LookBack<'k, u64> {
+    type Element = u64;
+    const IS_EXCLUSIVE: bool = false;
+    const KIND: u64 = LOOK_BACK;
+
+    #[inline(always)]
+    unsafe fn new(ptr: *mut u64, len: usize) -> Self {
+        // SAFETY: the caller hands over `len` words at `ptr` to this launch alone, which is the
+        // contract of `LookBack::new` too.
+        unsafe { Self::new(ptr, len) }
+    }
+}
+
+/// The rows of a layout table, which compile only with one [`LookBack`] at most. With two, two
+/// blocks could have tiles of one number, and write one tile of a `PerTile` (LOOK-BACK-2).
+///
+/// ```
+/// # use device_std::LookBack;
+/// # use device_std::rt::{Row, one_look_back, output_layout};
+/// const ROW: Row = output_layout::<LookBack<'static, u64>>();
+/// const ROWS: [Row; 2] = one_look_back([ROW, [0; 4]]);
+/// # let _ = ROWS;
+/// ```
+/// ```compile_fail,E0080
+/// # use device_std::LookBack;
+/// # use device_std::rt::{Row, one_look_back, output_layout};
+/// const ROW: Row = output_layout::<LookBack<'static, u64>>();
+/// const ROWS: [Row; 2] = one_look_back([ROW, ROW]);
+/// ```
+pub const fn one_look_back<const N: usize>(rows: [Row; N]) -> [Row; N] {
+    assert_one_look_back(&rows);
+    rows
+}
+
+/// Compiles only for a layout table with one [`LookBack`] at most, as [`one_look_back`].
+///
+/// # Panics
+/// If there are two.
+pub const fn assert_one_look_back(rows: &[Row]) {
+    let (mut count, mut at) = (0, 0);
+    while at < rows.len() {
+        if rows[at][USE] == WRITES | LOOK_BACK << 8 {
+            count += 1;
+        }
+        at += 1;
+    }
+    assert!(
+        count <= 1,
+        "H32: a kernel has one `LookBack` at most: by two, two blocks would have one tile"
+    );
 }
 
 /// The block at `at`.
