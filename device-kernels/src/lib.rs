@@ -52,6 +52,8 @@ pub use elementwise::{Scale, add, add4, mul, process, process4, roots, saxpy, sa
 pub use histogram::{Counted, histogram};
 pub use matmul::matmul;
 pub use reduce::{BlockSum, block_sum, reduce};
+#[cfg(not(target_arch = "nvptx64"))]
 pub use rows::{layer_norm, softmax};
+pub use rows::{layer_norm_held, layer_norm_long, softmax_held, softmax_long};
 pub use scan::{exclusive_scan, inclusive_scan};
 pub use transpose::{transpose, transpose_wide};

@@ -2,20 +2,18 @@
 //! ([`LookBack`](device_std::LookBack)).
 
 use device_std::prelude::{Block, BlockUninit, Chunks as _, Element, LookBack, PerTile, kernel};
-use device_std::{
-    AlignedChunks, Each, Lane, Max, Min, Operator, PhaseSafe, Private, Sum, Tile, TileValue, unroll,
-};
+use device_std::{AlignedChunks, Lane, Max, Min, Operator, PhaseSafe, Private, Sum, Tile, TileValue, unroll};
 
 /// Elements of a chunk, which lie side by side.
 const CHUNK: usize = 4;
-/// Chunks of a thread. A tile has 256 · 4 · 6 elements.
-const CHUNKS: usize = 6;
+/// Chunks of a thread. A tile has 256 · 4 · 5 elements.
+const CHUNKS: usize = 5;
 
 /// Element i of `output` becomes the combination of the elements 0 to i of `input` by the operator
 /// `O`: the [`Sum`](device_std::Sum) of `u32`, `i32`, `f32`, `u64` or `f64`, or the
 /// [`Min`](device_std::Min) or [`Max`](device_std::Max) of `u32`, `i32` or `f32`.
 ///
-/// A block scans a tile of 6144 elements, so a grid is `Grid1::covering(len.div_ceil(24))`, or more.
+/// A block scans a tile of 5120 elements, so a grid is `Grid1::covering(len.div_ceil(20))`, or more.
 /// `look_back` has `LookBack::words::<T>(blocks)` words for as many blocks as there are tiles, all
 /// of them 0 before the first launch; each launch leaves them ready for the next one. Traps if there
 /// are fewer words, if the words hold something else, or if `input` is shorter than `output`.
@@ -34,9 +32,9 @@ const CHUNKS: usize = 6;
 /// # let compute = gpu.stream::<Compute>()?;
 /// let len = 10_000_usize;
 /// let input = compute.alloc_from_slice(&vec![1_u32; len])?;
-/// let mut words = compute.alloc_zeroed(LookBack::words::<u32>(len.div_ceil(6144)))?;
+/// let mut words = compute.alloc_zeroed(LookBack::words::<u32>(len.div_ceil(5120)))?;
 /// let mut output = compute.alloc_zeroed(len)?;
-/// let grid = Grid1::covering(len.div_ceil(24));
+/// let grid = Grid1::covering(len.div_ceil(20));
 /// inclusive_scan::<u32, Sum, _>(&compute, grid, &input, &mut words, &mut output)?;
 /// assert!(compute.copy_to_vec(&output)?.into_iter().eq(1..=10_000));
 /// # Ok::<(), cuda_rt::Error>(())
@@ -51,20 +49,17 @@ pub fn inclusive_scan<T: TileValue + PhaseSafe, O: Operator<T>>(
     mut seen: BlockUninit<[u32; 3], 8>,
     input: &[T],
     look_back: LookBack<u64>,
-    output: PerTile<T, 4, 6>,
+    output: PerTile<T, 4, 5>,
 ) {
     let source = Source::of(input, output.len());
-    let (before, (values, offsets), tile) =
+    let (before, (values, offset), tile) =
         look_back.scan::<O, T, _, _, 8>(&mut block, &mut seen, |block, tile| {
-            in_tile::<T, O>(block, &mut scratch, source, tile)
+            in_tile::<T, O, true>(block, &mut scratch, source, tile)
         });
     block.threads(|thread| {
-        let (mut values, offsets) = (values.get(thread), offsets.get(thread));
-        unroll!(for k in 0..6 {
-            let offset = O::combine(before, offsets[k]);
-            let [a, b, c, d] = values[k];
-            let up_to = |value| O::combine(offset, value);
-            values[k] = [up_to(a), up_to(b), up_to(c), up_to(d)];
+        let (mut values, offset) = (values.get(thread), O::combine(before, offset.get(thread)));
+        unroll!(for k in 0..5 {
+            values[k] = values[k].map(|value: T| O::combine(offset, value));
         });
         output.set(&tile, thread, values);
     });
@@ -99,20 +94,17 @@ pub fn exclusive_scan<T: TileValue + PhaseSafe, O: Operator<T>>(
     mut seen: BlockUninit<[u32; 3], 8>,
     input: &[T],
     look_back: LookBack<u64>,
-    output: PerTile<T, 4, 6>,
+    output: PerTile<T, 4, 5>,
 ) {
     let source = Source::of(input, output.len());
-    let (before, (values, offsets), tile) =
+    let (before, (values, offset), tile) =
         look_back.scan::<O, T, _, _, 8>(&mut block, &mut seen, |block, tile| {
-            in_tile::<T, O>(block, &mut scratch, source, tile)
+            in_tile::<T, O, false>(block, &mut scratch, source, tile)
         });
     block.threads(|thread| {
-        let (mut values, offsets) = (values.get(thread), offsets.get(thread));
-        unroll!(for k in 0..6 {
-            let offset = O::combine(before, offsets[k]);
-            let [a, b, c, _] = values[k];
-            let up_to = |value| O::combine(offset, value);
-            values[k] = [offset, up_to(a), up_to(b), up_to(c)];
+        let (mut values, offset) = (values.get(thread), O::combine(before, offset.get(thread)));
+        unroll!(for k in 0..5 {
+            values[k] = values[k].map(|value: T| O::combine(offset, value));
         });
         output.set(&tile, thread, values);
     });
@@ -121,60 +113,59 @@ pub fn exclusive_scan<T: TileValue + PhaseSafe, O: Operator<T>>(
 /// The elements of a thread.
 type Chunks<T> = [[T; CHUNK]; CHUNKS];
 
-/// Scans a tile: the combination of all of its elements, each thread's chunks, scanned by
-/// themselves, and for each chunk the combination of the tile's elements before it.
+/// Scans a tile. It gives the combination of all of its elements, each thread's chunks, scanned with
+/// the elements of their warp before them, and the combination of the warps before.
 #[inline(always)]
-fn in_tile<T: TileValue + PhaseSafe, O: Operator<T>>(
+fn in_tile<T: TileValue + PhaseSafe, O: Operator<T>, const IS_INCLUSIVE: bool>(
     block: &mut Block,
     scratch: &mut BlockUninit<'_, T, 8>,
     source: Source<'_, T>,
     tile: &Tile<'_>,
-) -> (T, (Private<Chunks<T>>, Private<[T; CHUNKS]>)) {
-    let values = block.map(|lane| {
-        let mut chunks: Chunks<T> = source.chunks(tile, lane, O::IDENTITY);
-        unroll!(for k in 0..6 {
-            let [a, b, c, d] = chunks[k];
-            let ab = O::combine(a, b);
-            let abc = O::combine(ab, c);
-            chunks[k] = [a, ab, abc, O::combine(abc, d)];
-        });
-        chunks
-    });
+) -> (T, (Private<Chunks<T>>, Private<T>)) {
+    let mut values = block.map(|lane| source.chunks(tile, lane, O::IDENTITY));
+    let mut of_warp = block.map(|_| O::IDENTITY);
     // Chunk k of all lanes of a warp precedes chunk k + 1 of any lane.
-    let of_chunks = block.map(|lane| values.get(lane).map(|chunk: [T; CHUNK]| chunk[CHUNK - 1]));
-    let up_to = block.warp_inclusive_scan::<Each<O>, [T; CHUNKS]>(&of_chunks);
-    let before = block.shuffle_up(&up_to, 1);
-    let of_warp = block.shuffle_from(&up_to, 31);
-    let mut offsets = block.map(|lane| {
-        let (before, of_warp) = (before.get(lane), of_warp.get(lane));
-        let mut earlier = O::IDENTITY;
-        let mut offsets = [O::IDENTITY; CHUNKS];
-        unroll!(for k in 0..6 {
-            // A shuffle leaves the first lane its own value.
-            offsets[k] = if lane.lane() == 0 {
-                earlier
-            } else {
-                O::combine(earlier, before[k])
-            };
-            earlier = O::combine(earlier, of_warp[k]);
+    unroll!(for k in 0..5 {
+        let of_chunk = block.map(|lane| {
+            let [a, b, c, d] = values.get(lane)[k];
+            O::combine(O::combine(a, b), O::combine(c, d))
         });
-        offsets
+        let up_to = block.warp_inclusive_scan::<O, T>(&of_chunk);
+        let before = block.shuffle_up(&up_to, 1);
+        let of_chunks = block.shuffle_from(&up_to, 31);
+        block.update(&mut values, |lane, values| {
+            // A shuffle leaves the first lane its own value.
+            let before = if lane.lane() == 0 {
+                O::IDENTITY
+            } else {
+                before.get(lane)
+            };
+            let before = O::combine(of_warp.get(lane), before);
+            let [a, b, c, d] = values[k];
+            let (a, ab, abc) = (
+                O::combine(before, a),
+                O::combine(a, b),
+                O::combine(O::combine(a, b), c),
+            );
+            let (ab, abc) = (O::combine(before, ab), O::combine(before, abc));
+            values[k] = if IS_INCLUSIVE {
+                [a, ab, abc, O::combine(abc, d)]
+            } else {
+                [before, a, ab, abc]
+            };
+        });
+        block.update(&mut of_warp, |lane, of_warp| {
+            *of_warp = O::combine(*of_warp, of_chunks.get(lane));
+        });
     });
     // In the last lane, so that the scan of the block gives the other lanes nothing of their warp.
-    let of_warp = block.map(|lane| {
-        let (of_warp, mut all) = (of_warp.get(lane), O::IDENTITY);
-        unroll!(for k in 0..6 {
-            all = O::combine(all, of_warp[k]);
-        });
-        if lane.lane() == 31 { all } else { O::IDENTITY }
+    block.update(&mut of_warp, |lane, of_warp| {
+        if lane.lane() != 31 {
+            *of_warp = O::IDENTITY;
+        }
     });
     let (of_warps_before, of_tile) = block.exclusive_scan::<O, T, 8>(scratch, &of_warp);
-    block.update(&mut offsets, |lane, offsets| {
-        unroll!(for k in 0..6 {
-            offsets[k] = O::combine(of_warps_before.get(lane), offsets[k]);
-        });
-    });
-    (of_tile, (values, offsets))
+    (of_tile, (values, of_warps_before))
 }
 
 /// An input, as threads read it.
@@ -203,12 +194,19 @@ impl<'a, T: Element> Source<'a, T> {
     fn chunks(&self, tile: &Tile<'_>, lane: &Lane<'_>, fill: T) -> Chunks<T> {
         let position = |k: usize| tile.position::<CHUNK, CHUNKS>(lane, k);
         let mut values = [[fill; CHUNK]; CHUNKS];
-        if self.is_aligned && position(CHUNKS - 1) + CHUNK <= self.all.len() {
-            unroll!(for k in 0..6 {
-                values[k] = self.aligned.get(position(k) / CHUNK).unwrap_or([fill; CHUNK]);
+        // The chunks of the warp follow each other.
+        let first = position(0) / CHUNK - lane.lane();
+        let of_warp = if self.is_aligned {
+            self.aligned.part(first, CHUNKS * 32)
+        } else {
+            None
+        };
+        if let Some(of_warp) = of_warp {
+            unroll!(for k in 0..5 {
+                values[k] = of_warp.get(k * 32 + lane.lane()).unwrap_or([fill; CHUNK]);
             });
         } else {
-            unroll!(for k in 0..6 {
+            unroll!(for k in 0..5 {
                 let element = |q: usize| self.all.get(position(k) + q).copied().unwrap_or(fill);
                 values[k] = [element(0), element(1), element(2), element(3)];
             });

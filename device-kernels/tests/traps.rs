@@ -138,7 +138,7 @@ traps!(
     |stream| {
         let input = stream.alloc_zeroed::<f32>(100)?;
         let mut output = stream.alloc_zeroed::<f32>(100)?;
-        device_kernels::softmax::<32, _>(&stream, Grid1::covering(32 * 9), &input, &mut output, 10)
+        device_kernels::softmax_long::<32, _>(&stream, Grid1::covering(32 * 9), &input, &mut output, 10)
     }
 );
 
@@ -148,7 +148,28 @@ traps!(
     |stream| {
         let input = stream.alloc_zeroed::<f32>(99)?;
         let mut output = stream.alloc_zeroed::<f32>(100)?;
-        device_kernels::softmax::<256, _>(&stream, Grid1::blocks(10), &input, &mut output, 10)
+        device_kernels::softmax_long::<256, _>(&stream, Grid1::blocks(10), &input, &mut output, 10)
+    }
+);
+
+traps!(
+    rows_that_threads_cannot_hold_trap,
+    "do not begin at multiples of 16 bytes, or are too long to be held",
+    |stream| {
+        let input = stream.alloc_zeroed::<f32>(132)?;
+        let mut output = stream.alloc_zeroed::<f32>(132)?;
+        device_kernels::softmax_held::<32, 1, _>(&stream, Grid1::covering(32), &input, &mut output, 132)
+    }
+);
+
+traps!(
+    rows_without_chunks_are_not_held,
+    "do not begin at multiples of 16 bytes, or are too long to be held",
+    |stream| {
+        let input = stream.alloc_zeroed::<f32>(101)?;
+        let mut output = stream.alloc_zeroed::<f32>(100)?;
+        let grid = Grid1::covering(32);
+        device_kernels::softmax_held::<32, 1, _>(&stream, grid, &input[1..], &mut output, 100)
     }
 );
 
@@ -159,7 +180,16 @@ traps!(
         let input = stream.alloc_zeroed::<f32>(100)?;
         let mut output = stream.alloc_zeroed::<f32>(100)?;
         let grid = Grid1::covering(320);
-        device_kernels::layer_norm::<32, _>(&stream, grid, &input, &input, &input[..9], &mut output, 10, 0.0)
+        device_kernels::layer_norm_long::<32, _>(
+            &stream,
+            grid,
+            &input,
+            &input,
+            &input[..9],
+            &mut output,
+            10,
+            0.0,
+        )
     }
 );
 

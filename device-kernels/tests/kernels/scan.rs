@@ -7,7 +7,7 @@ use device_std::{LookBack, Max, Min, Sum};
 use super::{compute, download, random, random_floats, upload};
 
 /// Elements of a tile.
-const TILE: usize = 6144;
+const TILE: usize = 5120;
 
 /// Around the elements of chunks, warps and tiles.
 const LENGTHS: [usize; 15] = [
@@ -45,7 +45,7 @@ macro_rules! scans {
                     continue;
                 }
                 let mut output = upload(&stream, &vec![values[0]; to + len + 5]);
-                let grid = Grid1::covering(len.div_ceil(24));
+                let grid = Grid1::covering(len.div_ceil(20));
                 let (input, written) = (&device[from..], &mut output[to..to + len]);
                 $kernel::<$type, $operator, _>(&stream, grid, input, &mut words, written).unwrap();
                 let output = download(&stream, &output);

@@ -402,10 +402,15 @@ impl<'k> LookBack<'k, u64> {
     ) {
         block.run(|thread| {
             if thread.index() == 0 {
-                for (at, half) in value.halves().iter().enumerate().take(T::WORDS) {
-                    let word = word(generation, meaning, *half);
+                let store = |at, half| {
+                    let word = word(generation, meaning, half);
                     // SAFETY: LOOK-BACK-1: `of_tile` names a word.
                     unsafe { u64::store::<DeviceScope>(self.of_tile::<T>(tile, at), word) };
+                };
+                let [low, high] = value.halves();
+                store(0, low);
+                if T::WORDS == 2 {
+                    store(1, high);
                 }
             }
         });

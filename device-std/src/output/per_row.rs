@@ -55,10 +55,13 @@ use crate::host_thread::HostThread;
 /// fn numbers(mut block: Block, output: PerRow<u32, 4, 32>, width: u32) {
 ///     assert!(!output.is_empty() && output.len() % width as usize == 0);
 ///     let rows = output.rows(&block, width as usize);
+///     assert!(rows.len() == 3 && !rows.is_empty());
 ///     block.threads(|thread| {
 ///         for step in 0..rows.steps() {
 ///             let place = rows.place(thread, step);
 ///             assert!(place.count <= 4 && place.column + place.count <= rows.width() + 4);
+///             // 150 elements are no whole chunks.
+///             assert!(!rows.is_chunked() && rows.chunk(thread, step).is_none());
 ///             rows.set(thread, step, [place.row as u32; 4]);
 ///         }
 ///     });
@@ -90,6 +93,8 @@ pub struct Rows<'a, T, const N: usize, const THREADS: usize> {
     rows: usize,
     width: usize,
     is_chunked: bool,
+    /// Chunks of a row; 0 if the rows are not chunked.
+    chunks: usize,
     host_thread: HostThread,
     _buffer: PhantomData<&'a mut [T]>,
 }
@@ -172,14 +177,16 @@ impl<'a, T: Element, const N: usize, const THREADS: usize> PerRow<'a, T, N, THRE
         );
         let alignment = const { chunk::alignment::<T, N>() };
         let is_aligned = |address: usize| address.is_multiple_of(alignment);
+        // Each chunk of a row then begins at a multiple of the alignment, and ends in the row.
+        let is_chunked = is_aligned(self.ptr.addr())
+            && is_aligned(width.wrapping_mul(size_of::<T>()))
+            && width.is_multiple_of(N);
         Rows {
             ptr: self.ptr,
             rows,
             width,
-            // Each chunk of a row then begins at a multiple of the alignment, and ends in the row.
-            is_chunked: is_aligned(self.ptr.addr())
-                && is_aligned(width.wrapping_mul(size_of::<T>()))
-                && width.is_multiple_of(N),
+            is_chunked,
+            chunks: if is_chunked { width / N } else { 0 },
             host_thread: self.host_thread,
             _buffer: PhantomData,
         }
@@ -248,11 +255,27 @@ impl<T: Element, const N: usize, const THREADS: usize> Rows<'_, T, N, THREADS> {
         }
     }
 
+    /// The row of the calling thread, and the number in it of the chunk that the thread writes in
+    /// step `step`: chunk c has the columns from c · `N` on. `None` beyond the end of the row, and
+    /// if the rows are not chunked.
+    #[inline(always)]
+    pub fn chunk(&self, lane: &Lane<'_>, step: usize) -> Option<(usize, usize)> {
+        let position = lane.position();
+        let (row, at) = (position / THREADS, position % THREADS);
+        // As in `place`: `at` is left if the product wraps.
+        let chunk = step.wrapping_mul(THREADS).wrapping_add(at);
+        (row < self.rows && chunk < self.chunks).then_some((row, chunk))
+    }
+
     /// Writes the elements of the calling thread's step `step`, at [`place`](Self::place): by one
     /// store for each 16 bytes, if the rows are chunked. Elements beyond the end of the row are not
     /// written.
     #[inline(always)]
     pub fn set(&self, lane: &Lane<'_>, step: usize, values: [T; N]) {
+        if self.is_chunked {
+            self.set_chunk(lane, step, values);
+            return;
+        }
         self.host_thread.check();
         let place = self.place(lane, step);
         if place.count == 0 {
@@ -262,13 +285,6 @@ impl<T: Element, const N: usize, const THREADS: usize> Rows<'_, T, N, THREADS> {
         // SAFETY: PER-ROW-1: row < rows and column < width, so the position lies below rows · width
         // = len.
         let first = unsafe { self.ptr.add(place.row * self.width + place.column) };
-        if self.is_chunked {
-            // SAFETY: PER-ROW-1: `N` divides the width and the column, so N elements begin at
-            // `first` inside of the row. PER-ROW-2: only this thread uses them. `ptr`, whole rows
-            // and whole chunks are multiples of the alignment.
-            unsafe { chunk::write_aligned(first, values) };
-            return;
-        }
         // A loop over `values.into_iter()` keeps the array in local memory.
         for (q, value) in values.iter().enumerate() {
             if q < place.count {
@@ -278,6 +294,26 @@ impl<T: Element, const N: usize, const THREADS: usize> Rows<'_, T, N, THREADS> {
                 unsafe { *element = *value };
             }
         }
+    }
+
+    /// Writes the chunk of the calling thread's step `step`, at [`chunk`](Self::chunk), by one store
+    /// for each 16 bytes. A chunk beyond the end of the row is not written.
+    ///
+    /// # Panics
+    /// If the rows are not chunked.
+    #[inline(always)]
+    pub fn set_chunk(&self, lane: &Lane<'_>, step: usize, values: [T; N]) {
+        self.host_thread.check();
+        assert!(self.is_chunked, "the rows have no chunks");
+        let Some((row, chunk)) = self.chunk(lane, step) else {
+            return;
+        };
+        // SAFETY: PER-ROW-1: row < rows and chunk < width / N, so the chunk's end lies below rows ·
+        // width = len. So nothing wraps.
+        let first = unsafe { self.ptr.add(row * self.width + chunk * N) };
+        // SAFETY: PER-ROW-1: as above, N elements begin at `first`. PER-ROW-2: only this thread uses
+        // them. `ptr`, whole rows and whole chunks are multiples of the alignment.
+        unsafe { chunk::write_aligned(first, values) };
     }
 }
 
@@ -372,6 +408,7 @@ mod tests {
                 rows: 2,
                 width,
                 is_chunked: width % 4 == 0,
+                chunks: if width % 4 == 0 { width / 4 } else { 0 },
                 host_thread: HostThread::current(),
                 _buffer: PhantomData,
             };
@@ -379,6 +416,9 @@ mod tests {
             block.threads(|thread| {
                 for step in (0..64).chain([1 << 57, (1 << 57) + 1, 1 << 62, usize::MAX]) {
                     let place = rows.place(thread, step);
+                    let chunk = rows.chunk(thread, step).map(|(row, chunk)| (row, 4 * chunk));
+                    let is_chunk = place.count > 0 && width % 4 == 0;
+                    assert_eq!(chunk, is_chunk.then_some((place.row, place.column)));
                     for q in 0..place.count {
                         let element = (place.row, place.column + q * place.stride);
                         let owner = *seen.lock().unwrap().entry(element).or_insert(thread.index());
