@@ -613,7 +613,18 @@ pub mod entry {
 
 #[cfg(all(test, not(target_arch = "nvptx64")))]
 mod tests {
-    use super::assert_entry_name;
+    use super::{assert_entry_name, assert_one_look_back, output_layout, slice_layout};
+    use crate::{Atomic, LookBack};
+
+    #[test]
+    fn a_kernel_has_one_source_of_tiles() {
+        let look_back = output_layout::<LookBack<'static, u64>>();
+        let others = [output_layout::<Atomic<'static, u64>>(), slice_layout::<u64>()];
+        assert_one_look_back(&others);
+        assert_one_look_back(&[others[0], look_back, others[1]]);
+        let two = [look_back, others[0], look_back];
+        assert!(std::panic::catch_unwind(|| assert_one_look_back(&two)).is_err());
+    }
 
     #[test]
     fn only_names_with_a_hash_are_names_of_entries() {

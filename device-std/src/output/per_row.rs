@@ -233,19 +233,21 @@ impl<T: Element, const N: usize, const THREADS: usize> Rows<'_, T, N, THREADS> {
     pub fn place(&self, lane: &Lane<'_>, step: usize) -> RowPlace {
         let position = lane.position();
         let (row, at) = (position / THREADS, position % THREADS);
-        // If a product wraps, it wraps by 2^64, a multiple of N · THREADS. So the remainders that
-        // tell places apart stay: the columns of a thread differ from those of another thread.
-        let (column, stride) = if self.is_chunked {
-            (step.wrapping_mul(THREADS).wrapping_add(at).wrapping_mul(N), 1)
+        let (column, stride, count) = if self.is_chunked {
+            match self.chunk(lane, step) {
+                Some((_, chunk)) => (chunk * N, 1, N),
+                None => (self.width, 1, 0),
+            }
         } else {
-            (step.wrapping_mul(const { N * THREADS }).wrapping_add(at), THREADS)
-        };
-        let count = if row >= self.rows || column >= self.width {
-            0
-        } else if self.is_chunked {
-            N
-        } else {
-            Ord::min((self.width - column).div_ceil(THREADS), N)
+            // If the product wraps, it wraps by 2^64, a multiple of N · THREADS. So the remainder
+            // that tells columns of threads apart stays.
+            let column = step.wrapping_mul(const { N * THREADS }).wrapping_add(at);
+            let count = if row >= self.rows || column >= self.width {
+                0
+            } else {
+                Ord::min((self.width - column).div_ceil(THREADS), N)
+            };
+            (column, THREADS, count)
         };
         RowPlace {
             row,
@@ -262,7 +264,8 @@ impl<T: Element, const N: usize, const THREADS: usize> Rows<'_, T, N, THREADS> {
     pub fn chunk(&self, lane: &Lane<'_>, step: usize) -> Option<(usize, usize)> {
         let position = lane.position();
         let (row, at) = (position / THREADS, position % THREADS);
-        // As in `place`: `at` is left if the product wraps.
+        // If the product wraps, it wraps by 2^64, a multiple of THREADS. So the remainder that tells
+        // chunks of threads apart stays.
         let chunk = step.wrapping_mul(THREADS).wrapping_add(at);
         (row < self.rows && chunk < self.chunks).then_some((row, chunk))
     }
