@@ -13,14 +13,14 @@ const CHUNKS: usize = 5;
 /// `O`: the [`Sum`](device_std::Sum) of `u32`, `i32`, `f32`, `u64` or `f64`, or the
 /// [`Min`](device_std::Min) or [`Max`](device_std::Max) of `u32`, `i32` or `f32`.
 ///
-/// A block scans a tile of 5120 elements, so a grid is `Grid1::covering(len.div_ceil(20))`, or more.
-/// `look_back` has `LookBack::words::<T>(blocks)` words for as many blocks as there are tiles, all
-/// of them 0 before the first launch; each launch leaves them ready for the next one. Traps if there
-/// are fewer words, if the words hold something else, or if `input` is shorter than `output`.
-/// Elements of `output` beyond the grid are not written.
+/// A block scans a tile of 5120 elements, so a grid is `Grid1::covering(len.div_ceil(20))`, or
+/// more. `look_back` has `LookBack::words::<T>(blocks)` words for as many blocks as there are
+/// tiles, all of them 0 before the first launch; each launch leaves them ready for the next one.
+/// Traps if there are fewer words, if the words hold something else, or if `input` is shorter than
+/// `output`. Elements of `output` beyond the grid are not written.
 ///
-/// The elements are combined in order, but in groups that differ from run to run: sums of floats may
-/// differ in their last bits. Sums of integers wrap.
+/// The elements are combined in order, but in groups that differ from run to run: sums of floats
+/// may differ in their last bits. Sums of integers wrap.
 ///
 /// ```
 /// # cuda_rt::streams! { pub Compute; }
@@ -113,8 +113,8 @@ pub fn exclusive_scan<T: TileValue + PhaseSafe, O: Operator<T>>(
 /// The elements of a thread.
 type Chunks<T> = [[T; CHUNK]; CHUNKS];
 
-/// Scans a tile. It gives the combination of all of its elements, each thread's chunks, scanned with
-/// the elements of their warp before them, and the combination of the warps before.
+/// Scans a tile. It gives the combination of all of its elements, each thread's chunks, scanned
+/// with the elements of their warp before them, and the combination of the warps before.
 #[inline(always)]
 fn in_tile<T: TileValue + PhaseSafe, O: Operator<T>, const IS_INCLUSIVE: bool>(
     block: &mut Block,

@@ -300,8 +300,8 @@ impl<T: Element, const N: usize> AlignedChunks<'_, T, N> {
         if first > self.len() || count > self.len() - first {
             return None;
         }
-        // ALIGNED-CHUNKS-1: no product wraps, because first + count ≤ len / N. The part begins whole
-        // chunks behind an aligned element, and has whole chunks.
+        // ALIGNED-CHUNKS-1: no product wraps, because first + count ≤ len / N. The part begins
+        // whole chunks behind an aligned element, and has whole chunks.
         let elements = self.elements.get(first * N..)?.get(..count * N)?;
         Some(Self { elements })
     }

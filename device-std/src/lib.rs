@@ -119,8 +119,8 @@
 //!   its function
 //! - **leave an element of that memory unwritten**: a function returns a value, traps, or runs for
 //!   ever, and the launch compares the grid with the output
-//! - **write a tile from two blocks**: a [`Tile`] comes from the block's ticket, and a kernel has one
-//!   source of tickets
+//! - **write a tile from two blocks**: a [`Tile`] comes from the block's ticket, and a kernel has
+//!   one source of tickets
 //! - **wait for a tile that no block has**: [`LookBack::scan`] takes a tile and publishes it in one
 //!   call, and waits for tiles with smaller tickets only
 //! - **use two kinds of index on one output**: a kernel takes one index or one block, and a block

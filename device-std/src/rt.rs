@@ -14,6 +14,10 @@ use crate::hash::Layout;
 use crate::index::{Index1, Index2, Index3};
 use crate::output::{PerBlock, PerRow, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile, PerTile};
 
+mod look_backs;
+
+pub use look_backs::{assert_one_look_back, one_look_back};
+
 pub use crate::returned::{
     Each, EachChunk, EachThread, HasPlace, Place, Return, Returned, ReturnedValue, Written,
 };
@@ -382,45 +386,6 @@ unsafe impl<'k> OutputArgument for LookBack<'k, u64> {
     }
 }
 
-/// The rows of a layout table, which compile only with one [`LookBack`] at most. With two, two
-/// blocks could have tiles of one number, and write one tile of a `PerTile` (LOOK-BACK-2).
-///
-/// ```
-/// # use device_std::LookBack;
-/// # use device_std::rt::{Row, one_look_back, output_layout};
-/// const ROW: Row = output_layout::<LookBack<'static, u64>>();
-/// const ROWS: [Row; 2] = one_look_back([ROW, [0; 4]]);
-/// # let _ = ROWS;
-/// ```
-/// ```compile_fail,E0080
-/// # use device_std::LookBack;
-/// # use device_std::rt::{Row, one_look_back, output_layout};
-/// const ROW: Row = output_layout::<LookBack<'static, u64>>();
-/// const ROWS: [Row; 2] = one_look_back([ROW, ROW]);
-/// ```
-pub const fn one_look_back<const N: usize>(rows: [Row; N]) -> [Row; N] {
-    assert_one_look_back(&rows);
-    rows
-}
-
-/// Compiles only for a layout table with one [`LookBack`] at most, as [`one_look_back`].
-///
-/// # Panics
-/// If there are two.
-pub const fn assert_one_look_back(rows: &[Row]) {
-    let (mut count, mut at) = (0, 0);
-    while at < rows.len() {
-        if rows[at][USE] == WRITES | LOOK_BACK << 8 {
-            count += 1;
-        }
-        at += 1;
-    }
-    assert!(
-        count <= 1,
-        "H32: a kernel has one `LookBack` at most: by two, two blocks would have one tile"
-    );
-}
-
 /// The block at `at`.
 ///
 /// # Safety
@@ -612,49 +577,4 @@ pub mod entry {
 }
 
 #[cfg(all(test, not(target_arch = "nvptx64")))]
-mod tests {
-    use super::{assert_entry_name, assert_one_look_back, output_layout, slice_layout};
-    use crate::{Atomic, LookBack};
-
-    #[test]
-    fn a_kernel_has_one_source_of_tiles() {
-        let look_back = output_layout::<LookBack<'static, u64>>();
-        let others = [output_layout::<Atomic<'static, u64>>(), slice_layout::<u64>()];
-        assert_one_look_back(&others);
-        assert_one_look_back(&[others[0], look_back, others[1]]);
-        let two = [look_back, others[0], look_back];
-        assert!(std::panic::catch_unwind(|| assert_one_look_back(&two)).is_err());
-    }
-
-    #[test]
-    fn only_names_with_a_hash_are_names_of_entries() {
-        let is_name = |name: &str| std::panic::catch_unwind(|| assert_entry_name(name)).is_ok();
-        for name in [
-            "k__0123456789abcdef",
-            "_k__0123456789abcdef",
-            "__k__0123456789abcdef",
-            "Scale_2__x__ffffffffffffffff",
-        ] {
-            assert!(is_name(name), "{name}");
-        }
-        for name in [
-            "",
-            "memcpy",
-            "__0123456789abcdef",
-            "2k__0123456789abcdef",
-            "_RNvCs0_1kf__0123456789abcdef",
-            "k_0123456789abcdef",
-            "k__0123456789abcde",
-            "k__0123456789abcdeF",
-            "k__0123456789abcdef ",
-            "k(__0123456789abcdef",
-            "k\n__0123456789abcdef",
-            "k\0__0123456789abcdef",
-            "größe__0123456789abcdef",
-            "__cuda_rt_layout_k__0123456789abcdef",
-            "__cuda_rt_parameters_k__0123456789abcdef",
-        ] {
-            assert!(!is_name(name), "{name}");
-        }
-    }
-}
+mod tests;

@@ -250,8 +250,8 @@ EXPORT(nvcc_sum_f32) {
   return cudaGetLastError();
 }
 
-// Rows that a warp or a block holds in registers, of a multiple of four elements, and longer rows. `a`
-// is the number of rows, `b` their width. The exponential is the one of CUDA's math library.
+// Rows that a warp or a block holds in registers, of a multiple of four elements, and longer rows.
+// `a` is the number of rows, `b` their width. The exponential is the one of CUDA's math library.
 
 template <int THREADS, class Op>
 __device__ __forceinline__ float of_row(float value, float* shared, Op op) {

@@ -264,8 +264,8 @@ impl<T: Element, const N: usize, const THREADS: usize> Rows<'_, T, N, THREADS> {
     pub fn chunk(&self, lane: &Lane<'_>, step: usize) -> Option<(usize, usize)> {
         let position = lane.position();
         let (row, at) = (position / THREADS, position % THREADS);
-        // If the product wraps, it wraps by 2^64, a multiple of THREADS. So the remainder that tells
-        // chunks of threads apart stays.
+        // If the product wraps, it wraps by 2^64, a multiple of THREADS. So the remainder that
+        // tells chunks of threads apart stays.
         let chunk = step.wrapping_mul(THREADS).wrapping_add(at);
         (row < self.rows && chunk < self.chunks).then_some((row, chunk))
     }
@@ -299,8 +299,8 @@ impl<T: Element, const N: usize, const THREADS: usize> Rows<'_, T, N, THREADS> {
         }
     }
 
-    /// Writes the chunk of the calling thread's step `step`, at [`chunk`](Self::chunk), by one store
-    /// for each 16 bytes. A chunk beyond the end of the row is not written.
+    /// Writes the chunk of the calling thread's step `step`, at [`chunk`](Self::chunk), by one
+    /// store for each 16 bytes. A chunk beyond the end of the row is not written.
     ///
     /// # Panics
     /// If the rows are not chunked.
@@ -314,8 +314,8 @@ impl<T: Element, const N: usize, const THREADS: usize> Rows<'_, T, N, THREADS> {
         // SAFETY: PER-ROW-1: row < rows and chunk < width / N, so the chunk's end lies below rows ·
         // width = len. So nothing wraps.
         let first = unsafe { self.ptr.add(row * self.width + chunk * N) };
-        // SAFETY: PER-ROW-1: as above, N elements begin at `first`. PER-ROW-2: only this thread uses
-        // them. `ptr`, whole rows and whole chunks are multiples of the alignment.
+        // SAFETY: PER-ROW-1: as above, N elements begin at `first`. PER-ROW-2: only this thread
+        // uses them. `ptr`, whole rows and whole chunks are multiples of the alignment.
         unsafe { chunk::write_aligned(first, values) };
     }
 }
