@@ -13,6 +13,9 @@
 //! - [`matmul`]: tiles in shared memory, and a sum that each thread keeps
 //! - [`transpose`], [`transpose_wide`]: tiles in shared memory, so that reads and writes are both
 //!   coalesced, and 16 bytes wide
+//! - [`softmax`], [`layer_norm`]: rows that a warp or a block holds in registers
+//! - [`inclusive_scan`], [`exclusive_scan`]: all elements in one launch and one pass, by decoupled
+//!   look-back
 //!
 //! `ptx/device_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed, so that
 //! users need no nightly compiler; `cargo xtask ptx --check` says whether it is fresh.
@@ -40,6 +43,8 @@ mod elementwise;
 mod histogram;
 mod matmul;
 mod reduce;
+mod rows;
+mod scan;
 mod transpose;
 
 pub use bilateral::bilateral;
@@ -47,4 +52,8 @@ pub use elementwise::{Scale, add, add4, mul, process, process4, roots, saxpy, sa
 pub use histogram::{Counted, histogram};
 pub use matmul::matmul;
 pub use reduce::{BlockSum, block_sum, reduce};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use rows::{layer_norm, softmax};
+pub use rows::{layer_norm_held, layer_norm_long, softmax_held, softmax_long};
+pub use scan::{exclusive_scan, inclusive_scan};
 pub use transpose::{transpose, transpose_wide};

@@ -131,3 +131,139 @@ traps!(
         )
     }
 );
+
+traps!(
+    rows_that_are_not_the_outputs_trap,
+    "more or fewer elements than the rows of the launch",
+    |stream| {
+        let input = stream.alloc_zeroed::<f32>(100)?;
+        let mut output = stream.alloc_zeroed::<f32>(100)?;
+        device_kernels::softmax_long::<32, _>(&stream, Grid1::covering(32 * 9), &input, &mut output, 10)
+    }
+);
+
+traps!(
+    rows_of_a_shorter_input_trap,
+    "the input is shorter than the rows",
+    |stream| {
+        let input = stream.alloc_zeroed::<f32>(99)?;
+        let mut output = stream.alloc_zeroed::<f32>(100)?;
+        device_kernels::softmax_long::<256, _>(&stream, Grid1::blocks(10), &input, &mut output, 10)
+    }
+);
+
+traps!(
+    rows_that_threads_cannot_hold_trap,
+    "do not begin at multiples of 16 bytes, or are too long to be held",
+    |stream| {
+        let input = stream.alloc_zeroed::<f32>(132)?;
+        let mut output = stream.alloc_zeroed::<f32>(132)?;
+        device_kernels::softmax_held::<32, 1, _>(&stream, Grid1::covering(32), &input, &mut output, 132)
+    }
+);
+
+traps!(
+    rows_without_chunks_are_not_held,
+    "do not begin at multiples of 16 bytes, or are too long to be held",
+    |stream| {
+        let input = stream.alloc_zeroed::<f32>(101)?;
+        let mut output = stream.alloc_zeroed::<f32>(100)?;
+        let grid = Grid1::covering(32);
+        device_kernels::softmax_held::<32, 1, _>(&stream, grid, &input[1..], &mut output, 100)
+    }
+);
+
+traps!(
+    too_few_weights_trap,
+    "the weights or the biases are fewer than a row's elements",
+    |stream| {
+        let input = stream.alloc_zeroed::<f32>(100)?;
+        let mut output = stream.alloc_zeroed::<f32>(100)?;
+        let grid = Grid1::covering(320);
+        device_kernels::layer_norm_long::<32, _>(
+            &stream,
+            grid,
+            &input,
+            &input,
+            &input[..9],
+            &mut output,
+            10,
+            0.0,
+        )
+    }
+);
+
+traps!(
+    a_scan_of_a_shorter_input_traps,
+    "the input is shorter than the output",
+    |stream| {
+        let input = stream.alloc_zeroed::<u32>(99)?;
+        let mut words = stream.alloc_zeroed::<u64>(2)?;
+        let mut output = stream.alloc_zeroed::<u32>(100)?;
+        let grid = Grid1::blocks(1);
+        device_kernels::inclusive_scan::<u32, device_std::Sum, _>(
+            &stream,
+            grid,
+            &input,
+            &mut words,
+            &mut output,
+        )
+    }
+);
+
+/// Words that were not 0, as an older scan or another use of the memory may leave them.
+fn scan_of_two_tiles(words: &[u64]) -> String {
+    message(|gpu| {
+        let stream = gpu.stream::<Compute<_>>()?;
+        let input = stream.alloc_zeroed::<u32>(10_000)?;
+        let mut output = stream.alloc_zeroed::<u32>(10_000)?;
+        let mut words = stream.alloc_from_slice(words)?;
+        let grid = Grid1::blocks(2);
+        device_kernels::inclusive_scan::<u32, device_std::Sum, _>(
+            &stream,
+            grid,
+            &input,
+            &mut words,
+            &mut output,
+        )?;
+        stream.synchronize()
+    })
+}
+
+#[test]
+fn a_scan_whose_words_were_not_zero_traps() {
+    for (words, expected) in [
+        // The first ticket of the launch is 2, and 1.
+        (
+            [2, 0, 0],
+            "were not 0, or a block of an earlier launch took no tile",
+        ),
+        ([1, 0, 0], "a tile waits for a tile that no block has"),
+        (
+            [u64::from(u32::MAX), 0, 0],
+            "were not 0, or a block of an earlier launch took no tile",
+        ),
+        // A generation that another one's tile belongs to.
+        (
+            [1 << 32 | 1, word(0), 0],
+            "a tile waits for a tile that no block has",
+        ),
+        (
+            [1, word(0) & !(3 << 32), 0],
+            "a tile waits for a tile that no block has",
+        ),
+    ] {
+        let message = scan_of_two_tiles(&words);
+        assert!(
+            message.contains("LAUNCH_FAILED") && message.contains(expected),
+            "{words:?}: {message}"
+        );
+    }
+    assert!(scan_of_two_tiles(&[0, 0]).contains("fewer words than the launch needs"));
+    assert!(scan_of_two_tiles(&[]).contains("fewer words than the launch needs"));
+}
+
+/// What a tile publishes as its prefix in the first launch.
+fn word(value: u32) -> u64 {
+    2 << 32 | u64::from(value)
+}

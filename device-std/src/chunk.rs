@@ -283,6 +283,29 @@ impl<T: Element, const N: usize> AlignedChunks<'_, T, N> {
         self.len() == 0
     }
 
+    /// The `count` chunks from chunk `first` on; `None` if one of them lies beyond the end.
+    ///
+    /// ```
+    /// use device_std::Chunks;
+    ///
+    /// let numbers: Vec<u32> = (0..32).collect();
+    /// let (before, chunks, _) = numbers.aligned_chunks::<4>();
+    /// let part = chunks.part(2, 3).expect("there are more than five chunks");
+    /// assert_eq!((part.len(), part.get(0)), (3, chunks.get(2)));
+    /// assert_eq!(part.get(0).unwrap()[0] as usize, before.len() + 8);
+    /// assert!(part.get(3).is_none() && chunks.part(chunks.len(), 1).is_none());
+    /// ```
+    #[inline(always)]
+    pub fn part(&self, first: usize, count: usize) -> Option<Self> {
+        if first > self.len() || count > self.len() - first {
+            return None;
+        }
+        // ALIGNED-CHUNKS-1: no product wraps, because first + count ≤ len / N. The part begins
+        // whole chunks behind an aligned element, and has whole chunks.
+        let elements = self.elements.get(first * N..)?.get(..count * N)?;
+        Some(Self { elements })
+    }
+
     /// Chunk `at`; `None` beyond the end. One load (`ld.global.nc.v4`) for each 16 bytes.
     #[inline(always)]
     pub fn get(&self, at: usize) -> Option<[T; N]> {
@@ -425,6 +448,14 @@ mod tests {
         }
         assert_eq!(chunks.get(chunks.len()), None);
         assert_eq!(chunks.get(usize::MAX), None);
+        let count = chunks.len();
+        for first in 0..=count {
+            let part = chunks.part(first, count - first).expect("inside");
+            assert_eq!((part.len(), part.get(0)), (count - first, chunks.get(first)));
+            assert!(chunks.part(first, count - first + 1).is_none());
+            assert!(chunks.part(first, usize::MAX).is_none());
+        }
+        assert!(chunks.part(count + 1, 0).is_none() && chunks.part(usize::MAX, 1).is_none());
         all.extend(after);
         assert_eq!(all, values);
         if !chunks.is_empty() {

@@ -183,7 +183,7 @@ macro_rules! __entry {
             ] = {
                 $checked;
                 $crate::rt::assert_entry_name($symbol);
-                [
+                $crate::rt::one_look_back([
                     $($crate::rt::entry::index_layout::<$crate::$of<'static>>(),)?
                     $($crate::rt::entry::block_layout::<$crate::$dimensions>([$x, $y]),)?
                     $(
@@ -194,7 +194,7 @@ macro_rules! __entry {
                         $($crate::rt::scalar_layout::<$scalar_type>(),)?
                         $($crate::rt::returned_layout::<$crate::rt::Written<$returned_type, $crate::rt::$way>>(),)?
                     )*
-                ]
+                ])
             };
 
             // The parameters that a launch passes; `kernel-build` compares them with the entry in

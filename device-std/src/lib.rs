@@ -37,6 +37,8 @@
 //!   `ld.global.nc.v4`. Cost: a comparison for each chunk.
 //! - **own chunks of a matrix**: [`PerThreadTile`]. PTX: `st.global.v4`. Cost: four comparisons for
 //!   all chunks of a thread.
+//! - **own elements of a row**: [`PerRow`], for a row of each warp or block. PTX: `st.global.v4`.
+//!   Cost: two comparisons for 16 bytes.
 //! - **block's element**: [`PerBlock::set`], [`set_from_first`](PerBlock::set_from_first). PTX:
 //!   `st.global`. Cost: a comparison.
 //! - **phases**: [`Block::threads`], [`map_shared`](Block::map_shared),
@@ -67,6 +69,9 @@
 //! - **scans of a block**: [`Block::inclusive_scan`], [`exclusive_scan`](Block::exclusive_scan).
 //!   PTX: a warp's instructions, and `bar.sync`. Cost: a warp's scan, 2 barriers, and for each warp
 //!   two loads and two operations.
+//! - **scans of the whole launch**: [`LookBack::scan`], with a [`PerTile`] output. PTX:
+//!   `ld.relaxed.gpu`, `st.relaxed.gpu`, and a block's reductions. Cost: an atomic addition, 4
+//!   barriers, and a block's reduction for each 256 tiles that are not finished.
 //! - **operators**: [`Sum`], [`Product`], [`Min`], [`Max`], [`And`], [`Or`], [`Xor`], [`Each`],
 //!   your own [`Operator`]
 //! - **atomics, device**: [`Atomic`]: `fetch_add`, `fetch_min`, `fetch_max`, `fetch_and`,
@@ -114,6 +119,10 @@
 //!   its function
 //! - **leave an element of that memory unwritten**: a function returns a value, traps, or runs for
 //!   ever, and the launch compares the grid with the output
+//! - **write a tile from two blocks**: a [`Tile`] comes from the block's ticket, and a kernel has
+//!   one source of tickets
+//! - **wait for a tile that no block has**: [`LookBack::scan`] takes a tile and publishes it in one
+//!   call, and waits for tiles with smaller tickets only
 //! - **use two kinds of index on one output**: a kernel takes one index or one block, and a block
 //!   gives out one kind of index
 //! - **meet a barrier in some threads only**: block-level code sees uniform values only, and no
@@ -321,9 +330,9 @@ pub use atomic::{
     fence,
 };
 pub use block::{
-    And, Block, Block2, BlockShared, BlockUninit, Dimensions, Each, EachMut, Lane, MatchElement, Max, Min,
-    OneD, Operator, Or, PhaseSafe, Private, Product, SharedAtomic, ShuffleElement, Sum, Thread, TwoD, View,
-    Xor,
+    And, Block, Block2, BlockShared, BlockUninit, Dimensions, Each, EachMut, Lane, LookBack, MatchElement,
+    Max, Min, OneD, Operator, Or, PhaseSafe, Private, Product, SharedAtomic, ShuffleElement, Sum, Thread,
+    Tile, TileValue, TwoD, View, Xor,
 };
 pub use chunk::{AlignedChunks, Chunks};
 #[cfg(feature = "macros")]
@@ -337,7 +346,10 @@ pub use float::Float;
 pub use half_floats::{Bf16x2, F16x2, Half};
 pub use image::Image;
 pub use index::{Index, Index1, Index2, Index3, PlaneIndex};
-pub use output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile, TilePlace};
+pub use output::{
+    PerBlock, PerRow, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile, PerTile, RowPlace, Rows,
+    TilePlace,
+};
 pub use print::Printable;
 pub use random::{Random, philox4x32};
 
@@ -347,7 +359,8 @@ pub mod prelude {
     #[cfg(feature = "macros")]
     pub use crate::kernel;
     pub use crate::{
-        Atomic, Block, Block2, BlockUninit, Chunks, Element, Float, Image, Index1, Index2, Index3, PerBlock,
-        PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile, Scalar, accurate, fast,
+        Atomic, Block, Block2, BlockUninit, Chunks, Element, Float, Image, Index1, Index2, Index3, LookBack,
+        PerBlock, PerRow, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile, PerTile, Scalar,
+        accurate, fast,
     };
 }

@@ -6,13 +6,17 @@
 //! this crate by `$crate`. So a crate of the same name cannot put its own functions into them.
 
 use crate::atomic::{Atomic, AtomicElement};
-use crate::block::{Block, BlockUninit, Dimensions};
+use crate::block::{Block, BlockUninit, Dimensions, LookBack};
 use crate::element::{Element, Scalar};
 use crate::extent::Extent;
 use crate::hash::Layout;
 #[cfg(target_arch = "nvptx64")]
 use crate::index::{Index1, Index2, Index3};
-use crate::output::{PerBlock, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile};
+use crate::output::{PerBlock, PerRow, PerThread, PerThreadChunk, PerThreadColumn, PerThreadTile, PerTile};
+
+mod look_backs;
+
+pub use look_backs::{assert_one_look_back, one_look_back};
 
 pub use crate::returned::{
     Each, EachChunk, EachThread, HasPlace, Place, Return, Returned, ReturnedValue, Written,
@@ -334,8 +338,8 @@ macro_rules! outputs {
         unsafe impl<'k, $($generics)*> Branded<'k> for $type {}
 
         // SAFETY: each type reaches only its `len` elements. In an exclusive type, no two threads
-        // reach one element: PER-THREAD-2, PER-THREAD-CHUNK-2, PER-THREAD-TILE-2 and
-        // PER-BLOCK-2.
+        // reach one element: PER-THREAD-2, PER-THREAD-CHUNK-2, PER-THREAD-TILE-2,
+        // PER-ROW-2, PER-TILE-2 and PER-BLOCK-2.
         unsafe impl<'k, $($generics)*> OutputArgument for $type {
             type Element = T;
             const IS_EXCLUSIVE: bool = $is_exclusive;
@@ -357,7 +361,29 @@ outputs! {
     {T: Element, const N: usize} PerThreadChunk<'k, T, N>, true, packed(3, N);
     {T: Element} PerBlock<'k, T>, true, 4;
     {T: Element, const N: usize, const ROWS: usize} PerThreadTile<'k, T, N, ROWS>, true, PerThreadTile::<'k, T, N, ROWS>::WAY;
+    {T: Element, const N: usize, const THREADS: usize} PerRow<'k, T, N, THREADS>, true, PerRow::<'k, T, N, THREADS>::WAY;
+    {T: Element, const N: usize, const K: usize} PerTile<'k, T, N, K>, true, PerTile::<'k, T, N, K>::WAY;
     {T: AtomicElement} Atomic<'k, T>, false, 5;
+}
+
+/// The [`KIND`](OutputArgument::KIND) of a [`LookBack`].
+const LOOK_BACK: u64 = 9;
+
+// SAFETY: the type lends memory for `'k`, and `'k` is its own lifetime.
+unsafe impl<'k> Branded<'k> for LookBack<'k, u64> {}
+
+// SAFETY: the type reaches only its `len` words (LOOK-BACK-1).
+unsafe impl<'k> OutputArgument for LookBack<'k, u64> {
+    type Element = u64;
+    const IS_EXCLUSIVE: bool = false;
+    const KIND: u64 = LOOK_BACK;
+
+    #[inline(always)]
+    unsafe fn new(ptr: *mut u64, len: usize) -> Self {
+        // SAFETY: the caller hands over `len` words at `ptr` to this launch alone, which is the
+        // contract of `LookBack::new` too.
+        unsafe { Self::new(ptr, len) }
+    }
 }
 
 /// The block at `at`.
@@ -551,38 +577,4 @@ pub mod entry {
 }
 
 #[cfg(all(test, not(target_arch = "nvptx64")))]
-mod tests {
-    use super::assert_entry_name;
-
-    #[test]
-    fn only_names_with_a_hash_are_names_of_entries() {
-        let is_name = |name: &str| std::panic::catch_unwind(|| assert_entry_name(name)).is_ok();
-        for name in [
-            "k__0123456789abcdef",
-            "_k__0123456789abcdef",
-            "__k__0123456789abcdef",
-            "Scale_2__x__ffffffffffffffff",
-        ] {
-            assert!(is_name(name), "{name}");
-        }
-        for name in [
-            "",
-            "memcpy",
-            "__0123456789abcdef",
-            "2k__0123456789abcdef",
-            "_RNvCs0_1kf__0123456789abcdef",
-            "k_0123456789abcdef",
-            "k__0123456789abcde",
-            "k__0123456789abcdeF",
-            "k__0123456789abcdef ",
-            "k(__0123456789abcdef",
-            "k\n__0123456789abcdef",
-            "k\0__0123456789abcdef",
-            "größe__0123456789abcdef",
-            "__cuda_rt_layout_k__0123456789abcdef",
-            "__cuda_rt_parameters_k__0123456789abcdef",
-        ] {
-            assert!(!is_name(name), "{name}");
-        }
-    }
-}
+mod tests;

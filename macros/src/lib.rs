@@ -74,8 +74,8 @@ use proc_macro::TokenStream;
 /// - `mut block: Block2`, with `block = (32, 8)`: `Grid2`. In the kernel: one block, in phases.
 /// - `input: &[T]`: `&DeviceSlice<T, _>`. In the kernel: read by all threads.
 /// - `PerThread<T>`, `PerThreadChunk<T, N>`, `PerThreadColumn<T, N>`, `PerThreadTile<T, N, ROWS>`,
-///   `PerBlock<T>`, `Atomic<T>`: `&mut DeviceSlice<T, _>`. In the kernel: written, as the type
-///   says.
+///   `PerRow<T, N, THREADS>`, `PerTile<T, N, K>`, `PerBlock<T>`, `Atomic<T>`, `LookBack<u64>`:
+///   `&mut DeviceSlice<T, _>`. In the kernel: written, as the type says.
 /// - `-> T`, `-> [T; N]`, `-> Private<T>` of a block: the last argument, a `cuda_rt::KernelOutput`;
 ///   the call returns it as memory that may be read. In the kernel: what this thread or block
 ///   writes.

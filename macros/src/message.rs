@@ -77,8 +77,8 @@ pub(crate) const BLOCK_DIMENSIONS: &str =
     "`Block` goes with `block = 256`, and `Block2` with `block = (32, 8)`";
 pub(crate) const INDEX_DIMENSIONS: &str =
     "`Index1` goes with `block = 256`: threads along a second axis would share an index";
-pub(crate) const NEEDS_BLOCK: &str =
-    "`PerBlock` and `BlockUninit` need a block: take a `Block` instead of an index";
+pub(crate) const NEEDS_BLOCK: &str = "`PerBlock`, `PerRow`, `PerTile`, `LookBack` and `BlockUninit` need a block: take a `Block` instead of an index";
+pub(crate) const TWO_LOOK_BACKS: &str = "H32: a kernel has one `LookBack` at most: by two, two blocks would have tiles of one number, and write one tile";
 pub(crate) const NEEDS_PLANE: &str =
     "`PerThreadColumn` and `PerThreadTile` need two dimensions: take an `Index2` or a `Block2`";
 

@@ -8,6 +8,7 @@
 
 #include <cub/device/device_histogram.cuh>
 #include <cub/device/device_reduce.cuh>
+#include <cub/device/device_scan.cuh>
 
 #define EXPORT(name) \
   extern "C" int name(cudaStream_t stream, const void* in, const void* in2, void* out, size_t a, size_t b)
@@ -249,6 +250,134 @@ EXPORT(nvcc_sum_f32) {
   return cudaGetLastError();
 }
 
+// Rows that a warp or a block holds in registers, of a multiple of four elements, and longer rows.
+// `a` is the number of rows, `b` their width. The exponential is the one of CUDA's math library.
+
+template <int THREADS, class Op>
+__device__ __forceinline__ float of_row(float value, float* shared, Op op) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) value = op(value, __shfl_xor_sync(~0u, value, distance));
+  if (THREADS == 32) return value;
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+  __syncthreads();
+  float all = shared[0];
+#pragma unroll
+  for (int warp = 1; warp < 8; warp++) all = op(all, shared[warp]);
+  __syncthreads();
+  return all;
+}
+struct Largest {
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+};
+struct Plus {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+template <int THREADS, int STEPS>
+__global__ void __launch_bounds__(256) softmax_kernel(const float4* __restrict__ in, float4* __restrict__ out, int rows,
+                                                      int width) {
+  __shared__ float shared[8];
+  int row = (blockIdx.x * 256 + threadIdx.x) / THREADS, at = threadIdx.x % THREADS;
+  if (row >= rows) return;
+  in += (size_t)row * width, out += (size_t)row * width;
+  float4 v[STEPS];
+  float largest = -INFINITY, sum = 0.0f;
+#pragma unroll
+  for (int k = 0; k < STEPS; k++)
+    v[k] = at + k * THREADS < width ? in[at + k * THREADS] : make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+#pragma unroll
+  for (int k = 0; k < STEPS; k++) largest = fmaxf(largest, fmaxf(fmaxf(v[k].x, v[k].y), fmaxf(v[k].z, v[k].w)));
+  largest = of_row<THREADS>(largest, shared, Largest());
+#pragma unroll
+  for (int k = 0; k < STEPS; k++) {
+    v[k] = make_float4(expf(v[k].x - largest), expf(v[k].y - largest), expf(v[k].z - largest), expf(v[k].w - largest));
+    sum += (v[k].x + v[k].y) + (v[k].z + v[k].w);
+  }
+  float factor = 1.0f / of_row<THREADS>(sum, shared, Plus());
+#pragma unroll
+  for (int k = 0; k < STEPS; k++)
+    if (at + k * THREADS < width)
+      out[at + k * THREADS] = make_float4(v[k].x * factor, v[k].y * factor, v[k].z * factor, v[k].w * factor);
+}
+__global__ void __launch_bounds__(256) softmax_long_kernel(const float4* __restrict__ in, float4* __restrict__ out,
+                                                           int width) {
+  __shared__ float shared[8];
+  in += (size_t)blockIdx.x * width, out += (size_t)blockIdx.x * width;
+  float largest = -INFINITY, sum = 0.0f;
+#pragma unroll 4
+  for (int at = threadIdx.x; at < width; at += 256) {
+    float4 v = in[at];
+    float next = fmaxf(largest, fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)));
+    sum = sum * expf(largest - next) + (expf(v.x - next) + expf(v.y - next)) + (expf(v.z - next) + expf(v.w - next));
+    largest = next;
+  }
+  float of_all = of_row<256>(largest, shared, Largest());
+  float factor = 1.0f / of_row<256>(sum * expf(largest - of_all), shared, Plus());
+#pragma unroll 4
+  for (int at = threadIdx.x; at < width; at += 256) {
+    float4 v = in[at];
+    out[at] = make_float4(expf(v.x - of_all) * factor, expf(v.y - of_all) * factor, expf(v.z - of_all) * factor,
+                          expf(v.w - of_all) * factor);
+  }
+}
+EXPORT(nvcc_softmax) {
+  const float4* x = (const float4*)in;
+  float4* y = (float4*)out;
+  int width = (int)(b / 4), rows = (int)a;
+  unsigned blocks = blocks_of(a * 32, 256);
+  if (b % 4 || b <= 512) return cudaErrorInvalidValue;
+  if (b <= 1024) softmax_kernel<32, 8><<<blocks, 256, 0, stream>>>(x, y, rows, width);
+  else if (b <= 2048) softmax_kernel<256, 2><<<rows, 256, 0, stream>>>(x, y, rows, width);
+  else if (b <= 4096) softmax_kernel<256, 4><<<rows, 256, 0, stream>>>(x, y, rows, width);
+  else if (b <= 8192) softmax_kernel<256, 8><<<rows, 256, 0, stream>>>(x, y, rows, width);
+  else softmax_long_kernel<<<rows, 256, 0, stream>>>(x, y, width);
+  return cudaGetLastError();
+}
+
+template <int THREADS, int STEPS>
+__global__ void __launch_bounds__(256)
+    layer_norm_kernel(const float4* __restrict__ in, const float4* __restrict__ scale, float4* __restrict__ out, int rows,
+                      int width, float epsilon) {
+  __shared__ float shared[8];
+  int row = (blockIdx.x * 256 + threadIdx.x) / THREADS, at = threadIdx.x % THREADS;
+  if (row >= rows) return;
+  in += (size_t)row * width, out += (size_t)row * width;
+  float4 v[STEPS];
+  float sum = 0.0f, squares = 0.0f;
+#pragma unroll
+  for (int k = 0; k < STEPS; k++) {
+    v[k] = at + k * THREADS < width ? in[at + k * THREADS] : make_float4(0, 0, 0, 0);
+    sum += (v[k].x + v[k].y) + (v[k].z + v[k].w);
+  }
+  float mean = of_row<THREADS>(sum, shared, Plus()) / (4 * width);
+#pragma unroll
+  for (int k = 0; k < STEPS; k++)
+    if (at + k * THREADS < width) {
+      v[k] = make_float4(v[k].x - mean, v[k].y - mean, v[k].z - mean, v[k].w - mean);
+      squares += (v[k].x * v[k].x + v[k].y * v[k].y) + (v[k].z * v[k].z + v[k].w * v[k].w);
+    }
+  float factor = rsqrtf(of_row<THREADS>(squares, shared, Plus()) / (4 * width) + epsilon);
+#pragma unroll
+  for (int k = 0; k < STEPS; k++)
+    if (at + k * THREADS < width) {
+      float4 w = scale[at + k * THREADS], b = scale[width + at + k * THREADS];
+      out[at + k * THREADS] = make_float4(v[k].x * factor * w.x + b.x, v[k].y * factor * w.y + b.y,
+                                          v[k].z * factor * w.z + b.z, v[k].w * factor * w.w + b.w);
+    }
+}
+// `in2` has the weights, and behind them the biases.
+EXPORT(nvcc_layer_norm) {
+  const float4 *x = (const float4*)in, *scale = (const float4*)in2;
+  float4* y = (float4*)out;
+  int width = (int)(b / 4), rows = (int)a;
+  unsigned blocks = blocks_of(a * 32, 256);
+  if (b % 4 || b <= 512 || b > 8192) return cudaErrorInvalidValue;
+  if (b <= 1024) layer_norm_kernel<32, 8><<<blocks, 256, 0, stream>>>(x, scale, y, rows, width, 1e-5f);
+  else if (b <= 2048) layer_norm_kernel<256, 2><<<rows, 256, 0, stream>>>(x, scale, y, rows, width, 1e-5f);
+  else if (b <= 4096) layer_norm_kernel<256, 4><<<rows, 256, 0, stream>>>(x, scale, y, rows, width, 1e-5f);
+  else layer_norm_kernel<256, 8><<<rows, 256, 0, stream>>>(x, scale, y, rows, width, 1e-5f);
+  return cudaGetLastError();
+}
+
 // CUB, with its temporary memory allocated before the first measurement.
 
 static void* temporary(size_t bytes) {
@@ -289,3 +418,22 @@ CUB_REDUCE(cub_min_f32, float, Min)
 CUB_REDUCE(cub_sum_f64, double, Sum)
 CUB_REDUCE(cub_sum_u32, uint32_t, Sum)
 CUB_REDUCE(cub_max_i32, int32_t, Max)
+#define CUB_SCAN(name, type, operation)                                                              \
+  EXPORT(name) {                                                                                     \
+    return with_temporary([&](void* memory, size_t& bytes) {                                         \
+      return cub::DeviceScan::operation(memory, bytes, (const type*)in, (type*)out, (int)a, stream); \
+    });                                                                                              \
+  }
+CUB_SCAN(cub_scan_u32, uint32_t, InclusiveSum)
+CUB_SCAN(cub_scan_f32, float, InclusiveSum)
+CUB_SCAN(cub_scan_u64, uint64_t, InclusiveSum)
+CUB_SCAN(cub_scan_f64, double, InclusiveSum)
+CUB_SCAN(cub_exclusive_scan_u32, uint32_t, ExclusiveSum)
+struct Larger {
+  __device__ int32_t operator()(int32_t a, int32_t b) const { return a > b ? a : b; }
+};
+EXPORT(cub_scan_max_i32) {
+  return with_temporary([&](void* memory, size_t& bytes) {
+    return cub::DeviceScan::InclusiveScan(memory, bytes, (const int32_t*)in, (int32_t*)out, Larger(), (int)a, stream);
+  });
+}

@@ -4,6 +4,9 @@ use cuda_rt::{Element, Grid1, Grid2};
 use device_kernels as kernels;
 use device_std::{Max, Min, Sum};
 
+mod rows;
+mod scan;
+
 use crate::{Call, Input, Measure, Outcome, Output, Task, Way};
 
 /// Elements of elementwise kernels, of 4 bytes: much more than the caches hold.
@@ -15,7 +18,9 @@ pub(crate) fn all(measure: &Measure<'_>) -> Outcome {
     elementwise(measure)?;
     transpose(measure)?;
     histogram(measure)?;
-    reduce(measure)
+    reduce(measure)?;
+    rows::all(measure)?;
+    scan::all(measure)
 }
 
 /// Pseudo-random numbers, equal in every run (xorshift64*).

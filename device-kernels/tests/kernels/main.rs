@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod memory_bound;
+mod rows;
+mod scan;
 
 use cuda_rt::{Device, DeviceBuffer, Element, Grid1, Grid2, Stream};
 use device_kernels::{

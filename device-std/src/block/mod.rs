@@ -44,6 +44,7 @@
 //! - **read shared memory that nobody wrote**: the memory is a [`BlockUninit`] until `init` has
 //!   written all of it
 
+mod look_back;
 mod opening;
 mod operator;
 mod phase_safe;
@@ -57,6 +58,7 @@ mod shuffle;
 mod thread;
 mod vote;
 
+pub use look_back::{LookBack, Tile, TileValue};
 pub use operator::{And, Each, Max, Min, Operator, Or, Product, Sum, Xor};
 pub use phase_safe::PhaseSafe;
 pub use phases::{Block, Block2};

@@ -191,6 +191,12 @@ impl<'k, D: Dimensions> Block<'k, D> {
         self.blocks[1] as usize
     }
 
+    /// Blocks of the launch.
+    #[inline(always)]
+    pub(super) fn count_of_blocks(&self) -> u64 {
+        self.blocks[0] as u64 * self.blocks[1] as u64
+    }
+
     /// Threads of a block.
     #[inline(always)]
     pub fn size(&self) -> usize {
@@ -310,7 +316,7 @@ impl<'k, D: Dimensions> Block<'k, D> {
     /// Ends a phase that has no barrier. Without it, LLVM could give the following block-level code
     /// another value in some threads (BLOCK-2).
     #[inline(always)]
-    fn end_of_phase(&self) {
+    pub(super) fn end_of_phase(&self) {
         #[cfg(target_arch = "nvptx64")]
         registers::end_of_phase();
     }

@@ -92,7 +92,7 @@ fn parameters(kernel: &Kernel) -> Result<()> {
         }
         _ => {}
     }
-    let mut writes = kernel.returned.is_some();
+    let (mut writes, mut has_look_back) = (kernel.returned.is_some(), false);
     if let Some(returned) = &kernel.returned
         && returned.way == Way::EachThread
         && !is_block
@@ -104,8 +104,17 @@ fn parameters(kernel: &Kernel) -> Result<()> {
             Role::Shared if !is_block => refuse(&parameter.ty, message::NEEDS_BLOCK)?,
             Role::Output { kind, .. } => {
                 writes = true;
-                if *kind == Output::PerBlock && !is_block {
+                let of_block = [
+                    Output::PerBlock,
+                    Output::PerRow,
+                    Output::PerTile,
+                    Output::LookBack,
+                ];
+                if of_block.contains(kind) && !is_block {
                     refuse(&parameter.ty, message::NEEDS_BLOCK)?;
+                }
+                if *kind == Output::LookBack && std::mem::replace(&mut has_look_back, true) {
+                    refuse(&parameter.ty, message::TWO_LOOK_BACKS)?;
                 }
                 if matches!(kind, Output::PerThreadColumn | Output::PerThreadTile) && dimensions != 2 {
                     refuse(&parameter.ty, message::NEEDS_PLANE)?;

@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
 use super::hygiene::{brand, local};
-use super::parse::{Kernel, Output, Parameter, Returned, Role, Way};
+use super::parse::{Kernel, Parameter, Returned, Role, Way};
 use super::{instances, symbol};
 use crate::message;
 
@@ -50,12 +50,10 @@ fn entry(kernel: &Kernel, symbol: &str, function: &Ident) -> TokenStream {
         let (value, len, ty) = (local("value", at), local("len", at), alias(at, parameter));
         match &parameter.role {
             Role::Slice { .. } => parameters.push(mixed!(slice(#value, #len: #ty);)),
-            // Every output but `Atomic` is exclusive; other threads change an atomic output at the
-            // same time.
-            Role::Output {
-                kind: Output::Atomic, ..
-            } => parameters.push(mixed!(atomic(#value, #len: #ty);)),
-            Role::Output { .. } => parameters.push(mixed!(exclusive(#value, #len: #ty);)),
+            Role::Output { kind, .. } if kind.is_exclusive() => {
+                parameters.push(mixed!(exclusive(#value, #len: #ty);))
+            }
+            Role::Output { .. } => parameters.push(mixed!(atomic(#value, #len: #ty);)),
             Role::Shared => parameters.push(mixed!(shared(#value: #ty);)),
             Role::Scalar => parameters.push(mixed!(scalar(#value: #ty);)),
             Role::Index(dimensions) => {
@@ -179,7 +177,7 @@ fn sizes(at: usize, parameter: &Parameter) -> Vec<TokenStream> {
         )],
         Role::Output { element, kind } => {
             let (ty, written) = (alias(at, parameter), &parameter.ty);
-            let is_exclusive = *kind != Output::Atomic;
+            let is_exclusive = kind.is_exclusive();
             let has_role =
                 mixed!(<#ty<'static> as ::device_std::rt::OutputArgument>::IS_EXCLUSIVE == #is_exclusive);
             vec![

@@ -13,7 +13,7 @@ use syn::ext::IdentExt;
 use super::device::{alias, aliases, body, dimensions_type, element_alias, returned_alias, shared_sum, way};
 use super::hygiene::local;
 use super::instances::{self, GenericLaunch};
-use super::parse::{Kernel, Output, Role};
+use super::parse::{Kernel, Role};
 use super::symbol;
 
 pub(crate) fn expand(kernel: &Kernel, package: &str) -> TokenStream {
@@ -367,9 +367,10 @@ impl Parts {
                     parts
                         .passed
                         .push(mixed!(::cuda_rt::kernel::WriteArg::<#stream_tag, #element_alias>::new(#name)));
-                    parts.parameters.push(match kind {
-                        Output::Atomic => mixed!(AtomicOutput #number;),
-                        _ => mixed!(Output #number;),
+                    parts.parameters.push(if kind.is_exclusive() {
+                        mixed!(Output #number;)
+                    } else {
+                        mixed!(AtomicOutput #number;)
                     });
                     parts.outputs.push(mixed!(#number: #ty, #element_alias;));
                 }

@@ -109,8 +109,19 @@ pub(crate) enum Output {
     PerThreadChunk,
     PerThreadColumn,
     PerThreadTile,
+    PerRow,
+    PerTile,
     PerBlock,
     Atomic,
+    LookBack,
+}
+
+impl Output {
+    /// Whether each thread has elements of its own. Other threads change the elements of other
+    /// outputs at the same time.
+    pub(crate) fn is_exclusive(self) -> bool {
+        !matches!(self, Self::Atomic | Self::LookBack)
+    }
 }
 
 /// The threads of a block, from the attribute.
@@ -289,8 +300,11 @@ fn parse_segment(segment: &mut PathSegment) -> Result<Role> {
         "PerThreadChunk" => output(segment, Output::PerThreadChunk)?,
         "PerThreadColumn" => output(segment, Output::PerThreadColumn)?,
         "PerThreadTile" => output(segment, Output::PerThreadTile)?,
+        "PerRow" => output(segment, Output::PerRow)?,
+        "PerTile" => output(segment, Output::PerTile)?,
         "PerBlock" => output(segment, Output::PerBlock)?,
         "Atomic" => output(segment, Output::Atomic)?,
+        "LookBack" => output(segment, Output::LookBack)?,
         "BlockUninit" => Role::Shared,
         "Index1" => Role::Index(1),
         "Index2" => Role::Index(2),

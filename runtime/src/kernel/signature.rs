@@ -65,6 +65,7 @@ pub const fn describe<K: Simulate>(
     rows: &'static <K as Table>::Rows,
 ) -> Kernel {
     assert_passable(as_slice(described));
+    rt::assert_one_look_back(as_slice::<Row, _>(rows));
     Kernel {
         name,
         symbol,

@@ -15,4 +15,5 @@ pub mod generic;
 pub mod math;
 pub mod memory;
 pub mod returned;
+pub mod scan;
 pub mod warp;

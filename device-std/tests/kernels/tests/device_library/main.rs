@@ -14,6 +14,7 @@ mod harness;
 mod math;
 mod memory;
 mod returned;
+mod scan;
 mod sealed;
 mod warp;
 

@@ -3,11 +3,11 @@
 
 // Through a bound: device_std::Half, device_std::Printable, device_std::ShuffleElement
 //
-// Through a bound: device_std::accurate::Real, device_std::print::Arguments
+// Through a bound: device_std::TileValue, device_std::accurate::Real, device_std::print::Arguments
 
 use device_std::accurate::Real;
 use device_std::print::Arguments;
-use device_std::{Half, Printable, ShuffleElement};
+use device_std::{Half, Printable, ShuffleElement, TileValue};
 use half::{bf16, f16};
 
 fn doubled_and_one<T: Half>(value: f32) -> f32 {
@@ -51,6 +51,23 @@ fn an_exchange_calls_the_function_on_each_word() {
     assert_eq!(negated(0u64), u64::MAX);
     assert_eq!(negated(0xff00u16), 0x00ff);
     assert_eq!(negated([1i32, -1]), [-2, 0]);
+}
+
+fn through_halves<T: TileValue>(value: T) -> (usize, [u32; 2], T) {
+    (T::WORDS, value.halves(), T::of_halves(value.halves()))
+}
+
+#[test]
+fn values_of_tiles_are_put_together_from_their_halves() {
+    assert_eq!(through_halves(7u32), (1, [7, 0], 7));
+    assert_eq!(through_halves(-1i32), (1, [u32::MAX, 0], -1));
+    assert_eq!(through_halves(1.5f32), (1, [1.5f32.to_bits(), 0], 1.5));
+    assert_eq!(through_halves(3u64 << 32 | 2), (2, [2, 3], 3 << 32 | 2));
+    assert_eq!(through_halves(-2i64), (2, [u32::MAX - 1, u32::MAX], -2));
+    assert_eq!(through_halves(-1.5f64), (2, [0, 0xbff8_0000], -1.5));
+    assert_eq!(through_halves([1u32, 2]), (2, [1, 2], [1, 2]));
+    assert_eq!(through_halves([-1i32, 2]), (2, [u32::MAX, 2], [-1, 2]));
+    assert_eq!(through_halves([0.5f32, 2.0]).2, [0.5, 2.0]);
 }
 
 fn all_of<T: Real>(x: T, one: T) -> [T; 10] {

@@ -1,0 +1,216 @@
+//! Scans of all elements in one launch and one pass over the data, by decoupled look-back
+//! ([`LookBack`](device_std::LookBack)).
+
+use device_std::prelude::{Block, BlockUninit, Chunks as _, Element, LookBack, PerTile, kernel};
+use device_std::{AlignedChunks, Lane, Max, Min, Operator, PhaseSafe, Private, Sum, Tile, TileValue, unroll};
+
+/// Elements of a chunk, which lie side by side.
+const CHUNK: usize = 4;
+/// Chunks of a thread. A tile has 256 · 4 · 5 elements.
+const CHUNKS: usize = 5;
+
+/// Element i of `output` becomes the combination of the elements 0 to i of `input` by the operator
+/// `O`: the [`Sum`](device_std::Sum) of `u32`, `i32`, `f32`, `u64` or `f64`, or the
+/// [`Min`](device_std::Min) or [`Max`](device_std::Max) of `u32`, `i32` or `f32`.
+///
+/// A block scans a tile of 5120 elements, so a grid is `Grid1::covering(len.div_ceil(20))`, or
+/// more. `look_back` has `LookBack::words::<T>(blocks)` words for as many blocks as there are
+/// tiles, all of them 0 before the first launch; each launch leaves them ready for the next one.
+/// Traps if there are fewer words, if the words hold something else, or if `input` is shorter than
+/// `output`. Elements of `output` beyond the grid are not written.
+///
+/// The elements are combined in order, but in groups that differ from run to run: sums of floats
+/// may differ in their last bits. Sums of integers wrap.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::Grid1;
+/// use device_kernels::inclusive_scan;
+/// use device_std::{LookBack, Sum};
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// let len = 10_000_usize;
+/// let input = compute.alloc_from_slice(&vec![1_u32; len])?;
+/// let mut words = compute.alloc_zeroed(LookBack::words::<u32>(len.div_ceil(5120)))?;
+/// let mut output = compute.alloc_zeroed(len)?;
+/// let grid = Grid1::covering(len.div_ceil(20));
+/// inclusive_scan::<u32, Sum, _>(&compute, grid, &input, &mut words, &mut output)?;
+/// assert!(compute.copy_to_vec(&output)?.into_iter().eq(1..=10_000));
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
+#[kernel(block = 256, instances = [
+    <u32, Sum>, <i32, Sum>, <f32, Sum>, <u64, Sum>, <f64, Sum>, <u32, Min>, <i32, Min>, <f32, Min>,
+    <u32, Max>, <i32, Max>, <f32, Max>,
+])]
+pub fn inclusive_scan<T: TileValue + PhaseSafe, O: Operator<T>>(
+    mut block: Block,
+    mut scratch: BlockUninit<T, 8>,
+    mut seen: BlockUninit<[u32; 3], 8>,
+    input: &[T],
+    look_back: LookBack<u64>,
+    output: PerTile<T, 4, 5>,
+) {
+    let source = Source::of(input, output.len());
+    let (before, (values, offset), tile) =
+        look_back.scan::<O, T, _, _, 8>(&mut block, &mut seen, |block, tile| {
+            in_tile::<T, O, true>(block, &mut scratch, source, tile)
+        });
+    block.threads(|thread| {
+        let (mut values, offset) = (values.get(thread), O::combine(before, offset.get(thread)));
+        unroll!(for k in 0..5 {
+            values[k] = values[k].map(|value: T| O::combine(offset, value));
+        });
+        output.set(&tile, thread, values);
+    });
+}
+
+/// Element i of `output` becomes the combination of the elements 0 to i - 1 of `input` by the
+/// operator `O`, the [`Sum`](device_std::Sum) of `u32`, `i32`, `f32`, `u64` or `f64`. Element 0
+/// becomes the operator's identity: of floats, this is -0.
+///
+/// The rest is as for [`inclusive_scan`].
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::Grid1;
+/// use device_kernels::exclusive_scan;
+/// use device_std::{LookBack, Sum};
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// # let compute = gpu.stream::<Compute>()?;
+/// // Where each list of a number of lists begins, if they follow each other.
+/// let lengths = compute.alloc_from_slice(&[3_u32, 0, 2, 7])?;
+/// let mut words = compute.alloc_zeroed(LookBack::words::<u32>(1))?;
+/// let mut starts = compute.alloc_zeroed(4)?;
+/// exclusive_scan::<u32, Sum, _>(&compute, Grid1::covering(1), &lengths, &mut words, &mut starts)?;
+/// assert_eq!(compute.copy_to_vec(&starts)?, [0, 3, 3, 5]);
+/// # Ok::<(), cuda_rt::Error>(())
+/// ```
+#[kernel(block = 256, instances = [<u32, Sum>, <i32, Sum>, <f32, Sum>, <u64, Sum>, <f64, Sum>])]
+pub fn exclusive_scan<T: TileValue + PhaseSafe, O: Operator<T>>(
+    mut block: Block,
+    mut scratch: BlockUninit<T, 8>,
+    mut seen: BlockUninit<[u32; 3], 8>,
+    input: &[T],
+    look_back: LookBack<u64>,
+    output: PerTile<T, 4, 5>,
+) {
+    let source = Source::of(input, output.len());
+    let (before, (values, offset), tile) =
+        look_back.scan::<O, T, _, _, 8>(&mut block, &mut seen, |block, tile| {
+            in_tile::<T, O, false>(block, &mut scratch, source, tile)
+        });
+    block.threads(|thread| {
+        let (mut values, offset) = (values.get(thread), O::combine(before, offset.get(thread)));
+        unroll!(for k in 0..5 {
+            values[k] = values[k].map(|value: T| O::combine(offset, value));
+        });
+        output.set(&tile, thread, values);
+    });
+}
+
+/// The elements of a thread.
+type Chunks<T> = [[T; CHUNK]; CHUNKS];
+
+/// Scans a tile. It gives the combination of all of its elements, each thread's chunks, scanned
+/// with the elements of their warp before them, and the combination of the warps before.
+#[inline(always)]
+fn in_tile<T: TileValue + PhaseSafe, O: Operator<T>, const IS_INCLUSIVE: bool>(
+    block: &mut Block,
+    scratch: &mut BlockUninit<'_, T, 8>,
+    source: Source<'_, T>,
+    tile: &Tile<'_>,
+) -> (T, (Private<Chunks<T>>, Private<T>)) {
+    let mut values = block.map(|lane| source.chunks(tile, lane, O::IDENTITY));
+    let mut of_warp = block.map(|_| O::IDENTITY);
+    // Chunk k of all lanes of a warp precedes chunk k + 1 of any lane.
+    unroll!(for k in 0..5 {
+        let of_chunk = block.map(|lane| {
+            let [a, b, c, d] = values.get(lane)[k];
+            O::combine(O::combine(a, b), O::combine(c, d))
+        });
+        let up_to = block.warp_inclusive_scan::<O, T>(&of_chunk);
+        let before = block.shuffle_up(&up_to, 1);
+        let of_chunks = block.shuffle_from(&up_to, 31);
+        block.update(&mut values, |lane, values| {
+            // A shuffle leaves the first lane its own value.
+            let before = if lane.lane() == 0 {
+                O::IDENTITY
+            } else {
+                before.get(lane)
+            };
+            let before = O::combine(of_warp.get(lane), before);
+            let [a, b, c, d] = values[k];
+            let (a, ab, abc) = (
+                O::combine(before, a),
+                O::combine(a, b),
+                O::combine(O::combine(a, b), c),
+            );
+            let (ab, abc) = (O::combine(before, ab), O::combine(before, abc));
+            values[k] = if IS_INCLUSIVE {
+                [a, ab, abc, O::combine(abc, d)]
+            } else {
+                [before, a, ab, abc]
+            };
+        });
+        block.update(&mut of_warp, |lane, of_warp| {
+            *of_warp = O::combine(*of_warp, of_chunks.get(lane));
+        });
+    });
+    // In the last lane, so that the scan of the block gives the other lanes nothing of their warp.
+    block.update(&mut of_warp, |lane, of_warp| {
+        if lane.lane() != 31 {
+            *of_warp = O::IDENTITY;
+        }
+    });
+    let (of_warps_before, of_tile) = block.exclusive_scan::<O, T, 8>(scratch, &of_warp);
+    (of_tile, (values, of_warps_before))
+}
+
+/// An input, as threads read it.
+#[derive(Clone, Copy)]
+struct Source<'a, T> {
+    all: &'a [T],
+    aligned: AlignedChunks<'a, T, CHUNK>,
+    is_aligned: bool,
+}
+
+impl<'a, T: Element> Source<'a, T> {
+    /// An input of an output of `written` elements.
+    #[inline(always)]
+    fn of(all: &'a [T], written: usize) -> Self {
+        assert!(all.len() >= written, "the input is shorter than the output");
+        let (before, aligned, _) = all.aligned_chunks::<CHUNK>();
+        Self {
+            all,
+            aligned,
+            is_aligned: before.is_empty(),
+        }
+    }
+
+    /// The elements of a thread, and `fill` beyond the end.
+    #[inline(always)]
+    fn chunks(&self, tile: &Tile<'_>, lane: &Lane<'_>, fill: T) -> Chunks<T> {
+        let position = |k: usize| tile.position::<CHUNK, CHUNKS>(lane, k);
+        let mut values = [[fill; CHUNK]; CHUNKS];
+        // The chunks of the warp follow each other.
+        let first = position(0) / CHUNK - lane.lane();
+        let of_warp = if self.is_aligned {
+            self.aligned.part(first, CHUNKS * 32)
+        } else {
+            None
+        };
+        if let Some(of_warp) = of_warp {
+            unroll!(for k in 0..5 {
+                values[k] = of_warp.get(k * 32 + lane.lane()).unwrap_or([fill; CHUNK]);
+            });
+        } else {
+            unroll!(for k in 0..5 {
+                let element = |q: usize| self.all.get(position(k) + q).copied().unwrap_or(fill);
+                values[k] = [element(0), element(1), element(2), element(3)];
+            });
+        }
+        values
+    }
+}

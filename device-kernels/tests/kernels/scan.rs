@@ -1,0 +1,273 @@
+//! Scans of all elements.
+
+use cuda_rt::Grid1;
+use device_kernels::{exclusive_scan, inclusive_scan};
+use device_std::{LookBack, Max, Min, Sum};
+
+use super::{compute, download, random, random_floats, upload};
+
+/// Elements of a tile.
+const TILE: usize = 5120;
+
+/// Around the elements of chunks, warps and tiles.
+const LENGTHS: [usize; 15] = [
+    0,
+    1,
+    3,
+    31,
+    32,
+    33,
+    127,
+    128,
+    129,
+    768,
+    TILE - 1,
+    TILE,
+    TILE + 1,
+    3 * TILE,
+    300 * TILE + 77,
+];
+
+/// Scans of each length from and to each address, one after the other with the same words.
+macro_rules! scans {
+    ($kernel:ident, $type:ty, $operator:ty, $values:expr, $from:expr, |$before:ident, $value:ident| $next:expr, $first:literal) => {{
+        let stream = compute();
+        let most = LENGTHS[LENGTHS.len() - 1];
+        let values: Vec<$type> = $values(most + 3);
+        assert!(values.len() == most + 3);
+        let device = upload(&stream, &values);
+        let mut words = stream
+            .alloc_zeroed::<u64>(LookBack::words::<$type>(most.div_ceil(TILE) + 1))
+            .unwrap();
+        for len in LENGTHS {
+            for (from, to) in [(0, 0), (1, 0), (0, 1)] {
+                if len == most && from + to > 0 {
+                    continue;
+                }
+                let mut output = upload(&stream, &vec![values[0]; to + len + 5]);
+                let grid = Grid1::covering(len.div_ceil(20));
+                let (input, written) = (&device[from..], &mut output[to..to + len]);
+                $kernel::<$type, $operator, _>(&stream, grid, input, &mut words, written).unwrap();
+                let output = download(&stream, &output);
+                let mut $before: $type = $from;
+                for at in 0..len {
+                    let $value = values[from + at];
+                    let next: $type = $next;
+                    let expected = if $first == 0 { next } else { $before };
+                    assert!(
+                        output[to + at] == expected,
+                        "{len} elements from {from} to {to}, {at}: {} instead of {expected}",
+                        output[to + at]
+                    );
+                    $before = next;
+                }
+                assert!(
+                    output[..to]
+                        .iter()
+                        .chain(&output[to + len..])
+                        .all(|value| *value == values[0])
+                );
+            }
+        }
+    }};
+}
+
+fn words(len: usize) -> impl Iterator<Item = u32> {
+    random(len, 40)
+}
+
+/// Small whole numbers, whose sums are exact in any order.
+fn small(len: usize) -> impl Iterator<Item = u32> {
+    words(len).map(|bits| bits % 4)
+}
+
+#[test]
+fn inclusive_sums_hold_every_element_up_to_their_own() {
+    scans!(
+        inclusive_scan,
+        u32,
+        Sum,
+        |len| words(len).collect(),
+        0,
+        |before, value| before.wrapping_add(value),
+        0
+    );
+    scans!(
+        inclusive_scan,
+        i32,
+        Sum,
+        |len| words(len).map(|bits| bits as i32).collect(),
+        0,
+        |before, value| before.wrapping_add(value),
+        0
+    );
+    scans!(
+        inclusive_scan,
+        f32,
+        Sum,
+        |len| small(len).map(|bits| bits as f32).collect(),
+        0.0,
+        |before, value| before + value,
+        0
+    );
+    scans!(
+        inclusive_scan,
+        u64,
+        Sum,
+        |len| words(len).map(|bits| u64::from(bits) << 25).collect(),
+        0,
+        |before, value| before.wrapping_add(value),
+        0
+    );
+    scans!(
+        inclusive_scan,
+        f64,
+        Sum,
+        |len| words(len).map(f64::from).collect(),
+        0.0,
+        |before, value| before + value,
+        0
+    );
+}
+
+#[test]
+fn exclusive_sums_hold_every_element_before_their_own() {
+    scans!(
+        exclusive_scan,
+        u32,
+        Sum,
+        |len| words(len).collect(),
+        0,
+        |before, value| before.wrapping_add(value),
+        1
+    );
+    scans!(
+        exclusive_scan,
+        i32,
+        Sum,
+        |len| words(len).map(|bits| bits as i32).collect(),
+        0,
+        |before, value| before.wrapping_add(value),
+        1
+    );
+    scans!(
+        exclusive_scan,
+        f32,
+        Sum,
+        |len| small(len).map(|bits| bits as f32).collect(),
+        0.0,
+        |before, value| before + value,
+        1
+    );
+    scans!(
+        exclusive_scan,
+        u64,
+        Sum,
+        |len| words(len).map(|bits| u64::from(bits) << 25).collect(),
+        0,
+        |before, value| before.wrapping_add(value),
+        1
+    );
+    scans!(
+        exclusive_scan,
+        f64,
+        Sum,
+        |len| words(len).map(f64::from).collect(),
+        0.0,
+        |before, value| before + value,
+        1
+    );
+}
+
+#[test]
+fn scans_of_the_smallest_and_the_largest() {
+    // Extremes come late, so that each tile changes the result.
+    let falling = |len: usize| {
+        words(len)
+            .enumerate()
+            .map(move |(at, bits)| (len - at) as u32 * 1000 + bits % 1000)
+    };
+    let rising = |len: usize| {
+        words(len)
+            .enumerate()
+            .map(|(at, bits)| at as u32 * 1000 + bits % 1000)
+    };
+    scans!(
+        inclusive_scan,
+        u32,
+        Min,
+        |len| falling(len).collect(),
+        u32::MAX,
+        |before, value| before.min(value),
+        0
+    );
+    scans!(
+        inclusive_scan,
+        i32,
+        Min,
+        |len| falling(len).map(|bits| bits as i32 - 9_000_000).collect(),
+        i32::MAX,
+        |before, value| before.min(value),
+        0
+    );
+    scans!(
+        inclusive_scan,
+        f32,
+        Min,
+        |len| random_floats(len, 41),
+        f32::INFINITY,
+        |before, value| before.min(value),
+        0
+    );
+    scans!(
+        inclusive_scan,
+        u32,
+        Max,
+        |len| rising(len).collect(),
+        0,
+        |before, value| before.max(value),
+        0
+    );
+    scans!(
+        inclusive_scan,
+        i32,
+        Max,
+        |len| rising(len).map(|bits| bits as i32 - 9_000_000).collect(),
+        i32::MIN,
+        |before, value| before.max(value),
+        0
+    );
+    scans!(
+        inclusive_scan,
+        f32,
+        Max,
+        |len| random_floats(len, 42),
+        f32::NEG_INFINITY,
+        |before, value| before.max(value),
+        0
+    );
+}
+
+/// The words serve launches of other sizes and elements, and a larger grid than the data has tiles.
+#[test]
+fn words_serve_one_launch_after_the_other() {
+    let stream = compute();
+    let input = upload(&stream, &vec![1_u32; 4 * TILE]);
+    let wide = upload(&stream, &vec![1_u64; 2 * TILE]);
+    let mut words = stream.alloc_zeroed::<u64>(LookBack::words::<u64>(9)).unwrap();
+    for round in 0..5 {
+        for tiles in [4, 1, 3] {
+            let mut output = stream.alloc_zeroed::<u32>(tiles * TILE).unwrap();
+            let grid = Grid1::blocks(tiles + round);
+            inclusive_scan::<u32, Sum, _>(&stream, grid, &input, &mut words, &mut output).unwrap();
+            assert!(
+                download(&stream, &output)
+                    .into_iter()
+                    .eq(1..=(tiles * TILE) as u32)
+            );
+            let mut output = stream.alloc_zeroed::<u64>(2 * TILE).unwrap();
+            exclusive_scan::<u64, Sum, _>(&stream, Grid1::blocks(2), &wide, &mut words, &mut output).unwrap();
+            assert!(download(&stream, &output).into_iter().eq(0..2 * TILE as u64));
+        }
+    }
+}
