@@ -115,10 +115,12 @@ impl<K: ForeignKernel> ForeignFunction<K> {
             return Ok(());
         }
         let core = stream.core();
-        // A capture has a core of its own, over the same device.
-        if !std::ptr::addr_eq(core.device().as_ptr(), self.module.core().device().as_ptr()) {
+        // MODULE-2: the module's core keeps the streams of its own instance only. A capture has a
+        // core of its own, of the same instance.
+        if core.instance() != self.module.core().instance() {
             let detail = format!(
-                "the module of kernel `{}` was loaded on another device than the stream's",
+                "the module of kernel `{}` was loaded on another device than the stream's, or by \
+                 another opening of this device: load it by the device that made the stream",
                 K::NAME
             );
             let source = DriverError::with_detail("cuLaunchKernel", ErrorCode::INVALID_CONTEXT, detail);
