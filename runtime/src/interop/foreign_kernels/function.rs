@@ -148,11 +148,12 @@ impl<K: ForeignKernel> ForeignFunction<K> {
             stand_in: stand_in.as_ref(),
         };
         // MODULE-2: before the launch, so that no drop in between misses it.
-        if core.is_graph() {
+        let noted = if core.is_graph() {
             core.keep_module(&self.module);
+            None
         } else {
-            self.module.note_use(stream.at());
-        }
+            Some(self.module.note_use(stream.at()))
+        };
         let launched = call.attempt(Kind::Kernel, K::NAME, 0, |driver, at| {
             // SAFETY: FUNCTION-1: the function is live, because `self` shares its module, and takes
             // the values packed above. The kernel keeps the promise of its declaration: it uses
@@ -161,8 +162,8 @@ impl<K: ForeignKernel> ForeignFunction<K> {
             // launch.
             unsafe { driver.launch_function(self.raw, &launch, at) }
         });
-        if !core.is_graph() {
-            self.module.note_end(core, stream.at());
+        if let Some(noted) = noted {
+            noted.end(core);
         }
         launched?.map_err(refused::<K>)
     }
