@@ -10,6 +10,7 @@ use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cuda_rt_driver_cuda::on_large_stack;
 pub use error::NvrtcError;
 use library::{Library, nvrtcProgram};
 pub use options::{CppStandard, NvrtcOptions};
@@ -70,7 +71,7 @@ impl Nvrtc {
     /// [`NvrtcError::Library`]: the library was not found, and the message says what to install.
     pub fn load() -> Result<Self, NvrtcError> {
         Ok(Self {
-            library: Library::load()?,
+            library: on_large_stack("dlopen", Library::load)??,
             compiled: Mutex::default(),
         })
     }
@@ -90,6 +91,10 @@ impl Nvrtc {
     /// Compiles CUDA C++ to PTX, or to a cubin if the options say so (`nvrtcCompileProgram`).
     /// Blocks the host, often for some hundred milliseconds.
     ///
+    /// The compiler runs on a thread of its own with a stack of 256 MiB, because a deep source needs
+    /// much stack. A source that overflows even this stack (some 100,000 nested parentheses) ends
+    /// the process by a signal, as any overflow of a stack does.
+    ///
     /// The result of an earlier call with the same source and options is returned at once. This
     /// value keeps all results until it is dropped.
     ///
@@ -106,11 +111,13 @@ impl Nvrtc {
             return Ok(Arc::clone(found));
         }
         // Not under the lock: other threads compile meanwhile.
-        let compiled: Arc<[u8]> = self.compile_anew(source, options)?.into();
+        let compile = || self.compile_anew(source, options);
+        let compiled: Arc<[u8]> = on_large_stack("nvrtcCompileProgram", compile)??.into();
         lock().insert(key, Arc::clone(&compiled));
         Ok(compiled)
     }
 
+    /// Runs on a large stack: each call may recurse with the depth of the source.
     fn compile_anew(&self, source: &str, options: &NvrtcOptions) -> Result<Vec<u8>, NvrtcError> {
         let program = Program::new(self.library, source, options)?;
         let flags = options.flags(self.library.nearest(options.capability())?);

@@ -114,3 +114,26 @@ fn errors_have_the_log_with_lines() {
     // An architecture that is not known yet.
     nvrtc.compile("", &NvrtcOptions::for_capability((99, 0))).unwrap();
 }
+
+/// Compiled on these stacks, the first source writes the stack of another thread, and the second
+/// overflows the stack of a usual thread.
+#[test]
+fn attack_compile_on_a_small_stack_and_from_a_deep_source() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let on_a_stack = |bytes, source: String| {
+        std::thread::scope(|scope| {
+            let builder = std::thread::Builder::new().stack_size(bytes);
+            let thread = builder.spawn_scoped(scope, || nvrtc.compile(&source, &options()));
+            thread.unwrap().join().unwrap()
+        })
+    };
+    let sum = " + x[2]".repeat(2000);
+    let sum = format!("extern \"C\" __global__ void f(int *x) {{ x[0] = x[1]{sum}; }}");
+    on_a_stack(88 << 10, sum).unwrap();
+    let (open, close) = ("(".repeat(20_000), ")".repeat(20_000));
+    on_a_stack(
+        2 << 20,
+        format!("__device__ int f() {{ return {open}1{close}; }}"),
+    )
+    .unwrap();
+}
