@@ -102,11 +102,8 @@ impl Modules {
             return Ok(());
         }
         self.properties.check_shared_bytes(kernel, bytes)?;
-        let _entered = context.enter()?;
-        let attribute = ffi::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        let value = bytes.try_into().unwrap_or(c_int::MAX);
         // SAFETY: the function is of this context, and its module is never unloaded.
-        unsafe { context.library().cuFuncSetAttribute(function, attribute, value) }.map_err(|error| {
+        unsafe { raise_shared(context, function, bytes) }.map_err(|error| {
             with_detail(
                 error,
                 format!("{bytes} bytes of shared memory for `{}`", kernel.name),
@@ -264,6 +261,37 @@ pub(super) unsafe fn load_data(
         with_detail(error, format!("{what}: {}", log.trim()))
     })?;
     Ok(ptr::with_exposed_provenance_mut(module))
+}
+
+/// Lets launches of a function pass `bytes` of shared memory, or more if an earlier call has let them
+/// (`cuFuncGetAttribute`, `cuFuncSetAttribute`). It never lowers the permission: another thread may
+/// be between its own call of this function and its launch.
+///
+/// # Safety
+/// `function` is live, and of this context.
+pub(super) unsafe fn raise_shared(
+    context: &Context,
+    function: ffi::CUfunction,
+    bytes: u32,
+) -> DriverResult<()> {
+    /// Held from the question to the change.
+    static RAISING: Mutex<()> = Mutex::new(());
+    let attribute = ffi::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    let value = bytes.try_into().unwrap_or(c_int::MAX);
+    let _raising = RAISING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _entered = context.enter()?;
+    let mut present = 0;
+    // SAFETY: this function's contract; the pointer is to a live number.
+    unsafe {
+        context
+            .library()
+            .cuFuncGetAttribute(&mut present, attribute, function)
+    }?;
+    if present >= value {
+        return Ok(());
+    }
+    // SAFETY: this function's contract.
+    unsafe { context.library().cuFuncSetAttribute(function, attribute, value) }
 }
 
 /// Looks up a kernel's entry (`cuModuleGetFunction`).

@@ -45,7 +45,7 @@ pub struct Nvrtc {
     compiled: Mutex<HashMap<Key, Arc<[u8]>>>,
 }
 
-/// All that a result depends on. The version is the library's, of which a process has one.
+/// All that a result depends on, unless the compiler reads files. The version is the library's, of which a process has one.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     source: String,
@@ -96,7 +96,9 @@ impl Nvrtc {
     /// the process by a signal, as any overflow of a stack does.
     ///
     /// The result of an earlier call with the same source and options is returned at once. This
-    /// value keeps all results until it is dropped.
+    /// value keeps all results until it is dropped. A result is not kept if the options let the
+    /// compiler read files (`-I`, `--pre-include`, `--options-file` and their other names). A file
+    /// that the source includes by an absolute path counts as unchanged.
     ///
     /// # Errors
     /// [`NvrtcError::Compile`] with the log of the compiler, which names file and line;
@@ -113,7 +115,9 @@ impl Nvrtc {
         // Not under the lock: other threads compile meanwhile.
         let compile = || self.compile_anew(source, options);
         let compiled: Arc<[u8]> = on_large_stack("nvrtcCompileProgram", compile)??.into();
-        lock().insert(key, Arc::clone(&compiled));
+        if !options.reads_files() {
+            lock().insert(key, Arc::clone(&compiled));
+        }
         Ok(compiled)
     }
 

@@ -53,6 +53,16 @@ fn options_become_flags() {
         "--use_fast_math",
     ];
     assert_eq!(options.flags((7, 5)), flags);
+    assert!(!options.reads_files());
+    for flag in [
+        "-I/usr/include",
+        "--include-path=a",
+        " -I a",
+        "--pre-include=a.h",
+        "-optf=a",
+    ] {
+        assert!(options.clone().flag(flag).reads_files(), "{flag}");
+    }
     assert_eq!(options.cubin().flags((12, 0))[0], "--gpu-architecture=sm_120");
 }
 
@@ -82,6 +92,13 @@ fn macros_headers_and_standards_reach_the_compiler() {
     assert!(Arc::ptr_eq(&ptx, &nvrtc.compile(source, &options).unwrap()));
     let other = nvrtc.compile(source, &options.define("MORE", "1")).unwrap();
     assert!(!Arc::ptr_eq(&ptx, &other));
+    // A header in a file may have changed.
+    let from_files = || {
+        nvrtc
+            .compile("", &NvrtcOptions::for_capability((8, 0)).flag("-I."))
+            .unwrap()
+    };
+    assert!(!Arc::ptr_eq(&from_files(), &from_files()));
 }
 
 #[test]
