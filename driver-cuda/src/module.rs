@@ -263,7 +263,7 @@ pub(super) unsafe fn load_data(
     Ok(ptr::with_exposed_provenance_mut(module))
 }
 
-/// Lets launches of a function pass `bytes` of shared memory, or more if an earlier call has let them
+/// Lets launches of a function pass `bytes` of shared memory, or more if an earlier call did
 /// (`cuFuncGetAttribute`, `cuFuncSetAttribute`). It never lowers the permission: another thread may
 /// be between its own call of this function and its launch.
 ///

@@ -128,8 +128,8 @@ where
     /// 1. `consumer` is a stream of this device's primary context, or its legacy default stream,
     ///    and is not being captured, neither now nor while the deleter runs. The consumer does not
     ///    call the deleter inside a host function of a stream (`cuLaunchHostFunc`), where CUDA
-    ///    forbids the deleter's calls. The stream is not destroyed until the deleter has returned, or the
-    ///    export was dropped.
+    ///    forbids the deleter's calls. The stream is not destroyed until the deleter has returned,
+    ///    or the export was dropped.
     /// 2. When the consumer calls the deleter, its uses of the memory are over, or ordered before
     ///    the present end of `consumer`. Counterexample: a consumer that calls the deleter first,
     ///    and launches its kernel then (reported of one library: NVIDIA/cutile-python#88).

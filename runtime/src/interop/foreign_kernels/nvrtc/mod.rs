@@ -45,7 +45,8 @@ pub struct Nvrtc {
     compiled: Mutex<HashMap<Key, Arc<[u8]>>>,
 }
 
-/// All that a result depends on, unless the compiler reads files. The version is the library's, of which a process has one.
+/// All that a result depends on, unless the compiler reads files. The version is the library's, of
+/// which a process has one.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     source: String,
@@ -91,8 +92,8 @@ impl Nvrtc {
     /// Compiles CUDA C++ to PTX, or to a cubin if the options say so (`nvrtcCompileProgram`).
     /// Blocks the host, often for some hundred milliseconds.
     ///
-    /// The compiler runs on a thread of its own with a stack of 256 MiB, because a deep source needs
-    /// much stack. A source that overflows even this stack (some 100,000 nested parentheses) ends
+    /// The compiler runs on a thread of its own with a stack of 256 MiB, because a deep source
+    /// needs much stack. A source that overflows even this stack (some 100,000 nested parentheses) ends
     /// the process by a signal, as any overflow of a stack does.
     ///
     /// The result of an earlier call with the same source and options is returned at once. This
