@@ -93,8 +93,8 @@ impl Nvrtc {
     /// Blocks the host, often for some hundred milliseconds.
     ///
     /// The compiler runs on a thread of its own with a stack of 256 MiB, because a deep source
-    /// needs much stack. A source that overflows even this stack (some 100,000 nested parentheses) ends
-    /// the process by a signal, as any overflow of a stack does.
+    /// needs much stack. A source that overflows even this stack (some 100,000 nested parentheses)
+    /// ends the process by a signal, as any overflow of a stack does.
     ///
     /// The result of an earlier call with the same source and options is returned at once. This
     /// value keeps all results until it is dropped. A result is not kept if the options let the
