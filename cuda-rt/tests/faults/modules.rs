@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cuda_rt::checker::Check;
 use cuda_rt::driver::DeviceAddress;
-use cuda_rt::interop::{ForeignGrid, ForeignModule};
+use cuda_rt::interop::{Adopted, ForeignGrid, ForeignModule};
 use cuda_rt::simulator::{Call, Order, SimConfig, SimDriver};
 use cuda_rt::{Device, DeviceSlice, Result, Stream, StreamTag};
 
@@ -60,13 +60,14 @@ fn attack(adopted: bool, arm: impl FnOnce(&Plan)) {
                     f.launch(&compute, GRID, &mut y)?;
                     continue;
                 }
-                // SAFETY: the stream is live, of this device, and not captured. The memory lives
-                // until the end of the device, and nothing else uses it.
-                unsafe {
-                    gpu.adopt_stream(theirs, |stream| {
-                        f.launch(stream, GRID, slice_of(stream, address, len))
-                    })
-                }?;
+                let launch = |stream: &Stream<Adopted<'_, _>>| {
+                    // SAFETY: the memory lives until the end of the device, and nothing else uses
+                    // it.
+                    let y = unsafe { slice_of(stream, address, len) };
+                    f.launch(stream, GRID, y)
+                };
+                // SAFETY: the stream is live, of this device, and not captured.
+                unsafe { gpu.adopt_stream(theirs, launch) }?;
             }
             Ok(())
         });
