@@ -55,9 +55,11 @@ pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {
     let code = code(ptx);
     let head = code.match_indices(".entry").find_map(|(at, directive)| {
         let rest = &code[at + directive.len()..];
-        // `.entry` may also be the end, or the start, of another word.
-        let begins = code[..at].ends_with(|c: char| c.is_whitespace() || matches!(c, ';' | '}'));
-        if !(begins || at == 0) || !rest.starts_with(char::is_whitespace) {
+        // `.entry` may also be the end, or the start, of another word. `.visible` may adjoin it.
+        let before = &code[..at];
+        let before = before.strip_suffix(".visible").unwrap_or(before);
+        let begins = before.ends_with(|c: char| c.is_whitespace() || matches!(c, ';' | '}'));
+        if !(begins || before.is_empty()) || !rest.starts_with(char::is_whitespace) {
             return None;
         }
         let rest = rest.trim_start().strip_prefix(symbol)?.trim_start();
@@ -77,7 +79,7 @@ pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {
 /// `.param [.align n] .type [.ptr [.space] [.align n]] name[[n]]`
 fn parameter(text: &str) -> Option<(usize, usize)> {
     let (text, length) = match text.split_once('[') {
-        Some((text, length)) => (text, length.strip_suffix(']')?.trim().parse().ok()?),
+        Some((text, length)) => (text, number(length.strip_suffix(']')?.trim())?),
         None => (text, 1),
     };
     let mut words = text.split_whitespace();
@@ -87,7 +89,7 @@ fn parameter(text: &str) -> Option<(usize, usize)> {
     let mut align = None;
     let mut word = words.next()?;
     if word == ".align" {
-        align = Some(words.next()?.parse().ok()?);
+        align = Some(number(words.next()?)?);
         word = words.next()?;
     }
     let size: usize = match word {
@@ -100,6 +102,24 @@ fn parameter(text: &str) -> Option<(usize, usize)> {
     Some((size.checked_mul(length)?, align.unwrap_or(size)))
 }
 
+/// An integer of PTX: decimal, or hexadecimal (`0x`), binary (`0b`) or octal (`0`), perhaps with a
+/// `U` behind it.
+fn number(text: &str) -> Option<usize> {
+    let text = text.strip_suffix('U').unwrap_or(text);
+    let (digits, radix) = match text.strip_prefix('0') {
+        None | Some("") => (text, 10),
+        Some(rest) => match rest.strip_prefix(['x', 'X']) {
+            Some(digits) => (digits, 16),
+            None => rest
+                .strip_prefix(['b', 'B'])
+                .map_or((rest, 8), |digits| (digits, 2)),
+        },
+    };
+    // `from_str_radix` takes a sign.
+    let is_number = digits.starts_with(|c: char| c.is_digit(radix));
+    is_number.then(|| usize::from_str_radix(digits, radix).ok())?
+}
+
 /// The names of all entries, in order of appearance.
 ///
 /// ```
@@ -108,18 +128,18 @@ fn parameter(text: &str) -> Option<(usize, usize)> {
 /// assert_eq!(device_std::ptx::entries(ptx), ["scale", "add"]);
 /// ```
 pub fn entries(ptx: &str) -> Vec<&str> {
-    const BEFORE: &str = ".visible .entry ";
     // Each byte of the code has the place that it has in the text.
     let (code, mut at) = (code(ptx), 0);
     let mut names = Vec::new();
     for line in code.split_inclusive('\n') {
-        let start = at + line.len() - line.trim_start().len() + BEFORE.len();
-        if line.trim_start().starts_with(BEFORE) {
-            let rest = &ptx[start..];
+        at += line.len();
+        let entry = line.trim_start().strip_prefix(".visible");
+        let entry = entry.and_then(|rest| rest.trim_start().strip_prefix(".entry"));
+        if let Some(behind) = entry.filter(|rest| rest.starts_with(char::is_whitespace)) {
+            let rest = &ptx[at - behind.trim_start().len()..];
             let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '$'));
             names.extend(Some(&rest[..end.unwrap_or(rest.len())]).filter(|name| !name.is_empty()));
         }
-        at += line.len();
     }
     names
 }
@@ -260,6 +280,32 @@ mod tests {
         assert_eq!(parameters("}.entry a(.param .u32 t) {}", "a"), Some(vec![(4, 4)]));
         assert_eq!(parameters(".entry a(.param .texref t) {}", "a"), None);
         assert_eq!(parameters(".entry a(.param .u32 t", "a"), None);
+    }
+
+    #[test]
+    fn numbers_and_spaces_are_read_as_ptxas_reads_them() {
+        for (length, bytes) in [
+            ("020", 16),
+            ("0x20", 32),
+            ("0X2fU", 47),
+            ("0b11", 3),
+            ("0", 0),
+            ("12U", 12),
+        ] {
+            let text = format!(".visible.entry a(.param .align 0x4 .b8 a[{length}]) {{ }}");
+            assert_eq!(parameters(&text, "a"), Some(vec![(bytes, 4)]), "{length}");
+            assert_eq!(entries(&text), ["a"]);
+        }
+        for length in ["08", "0x", "+4", "0x+4", "4 4", "", "-1", "U"] {
+            let text = format!(".visible .entry a(.param .b8 a[{length}]) {{ }}");
+            assert_eq!(parameters(&text, "a"), None, "{length}");
+        }
+        assert_eq!(entries(".visible\t .entry\ta ()"), ["a"]);
+        assert_eq!(entries(".visible.entrya ()\n.visible .entry"), [""; 0]);
+        for word in ["x.visible", "$.visible", ".x.visible"] {
+            let text = format!("{word}.entry a(.param .u32 x) {{ }}");
+            assert_eq!(parameters(&text, "a"), None, "{text}");
+        }
     }
 
     /// A path in `.file`, a comment and a string may hold anything.

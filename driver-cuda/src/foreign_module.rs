@@ -1,12 +1,12 @@
 //! Modules that a program loads from bytes at run time, and unloads; launches of their functions.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_void};
 use std::ptr;
 
 use super::context::Context;
 use super::error::with_detail;
 use super::ffi;
-use super::module::load_data;
+use super::module::{load_data, raise_shared};
 use super::stream;
 use cuda_rt_driver::{DriverResult, FunctionLaunch, Kernel, Properties, RawFunction, RawModule, RawStream};
 
@@ -72,15 +72,8 @@ fn permit_shared(
         return Ok(());
     }
     properties.check_shared_bytes_of(launch.name, bytes, "launch it with less")?;
-    let _entered = context.enter()?;
-    let attribute = ffi::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    let value = bytes.try_into().unwrap_or(c_int::MAX);
     // SAFETY: the function is live by the contract of `launch`, which calls this.
-    unsafe {
-        context
-            .library()
-            .cuFuncSetAttribute(function_of(function), attribute, value)
-    }
+    unsafe { raise_shared(context, function_of(function), bytes) }
 }
 
 /// # Safety

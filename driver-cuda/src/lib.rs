@@ -35,6 +35,7 @@ mod function_table;
 mod graph;
 mod host_function;
 mod kernels;
+mod large_stack;
 mod launch;
 mod library;
 mod loader;
@@ -73,6 +74,7 @@ use cuda_rt_driver::{Hint, Race, Simulated, Tools, Trace};
 use cuda_rt_driver::{Kernel, LaunchShape};
 #[cfg(feature = "cupti")]
 pub use cupti::why_none as why_no_cupti;
+pub use large_stack::on_large_stack;
 use memory::Pool;
 use module::Modules;
 #[cfg(feature = "cust")]

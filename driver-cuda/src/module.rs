@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use super::context::Context;
 use super::error::with_detail;
 use super::ffi::{self, CUjit_option};
+use super::large_stack::on_large_stack;
 use super::process_end;
 use cuda_rt_driver::host_function;
 use cuda_rt_driver::{DriverError, DriverResult, ErrorCode};
@@ -101,11 +102,8 @@ impl Modules {
             return Ok(());
         }
         self.properties.check_shared_bytes(kernel, bytes)?;
-        let _entered = context.enter()?;
-        let attribute = ffi::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        let value = bytes.try_into().unwrap_or(c_int::MAX);
         // SAFETY: the function is of this context, and its module is never unloaded.
-        unsafe { context.library().cuFuncSetAttribute(function, attribute, value) }.map_err(|error| {
+        unsafe { raise_shared(context, function, bytes) }.map_err(|error| {
             with_detail(
                 error,
                 format!("{bytes} bytes of shared memory for `{}`", kernel.name),
@@ -214,7 +212,8 @@ fn load(context: &Context, image: &'static ModuleImage, ptx: &str) -> DriverResu
     }
 }
 
-/// Loads an image (`cuModuleLoadDataEx`). The error contains the compiler's log, behind `what`.
+/// Loads an image (`cuModuleLoadDataEx`), which may compile, on a [large stack](on_large_stack).
+/// The error contains the compiler's log, behind `what`.
 ///
 /// # Safety
 /// `image` is text that ends in a NUL, or a cubin or fatbin whose headers state no place outside
@@ -226,37 +225,73 @@ pub(super) unsafe fn load_data(
 ) -> DriverResult<ffi::CUmodule> {
     const LOG_BYTES: usize = 16 << 10;
     let mut log = vec![0_u8; LOG_BYTES];
-    let mut options = [
-        CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-        CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-    ];
-    // A number is passed as the pointer itself.
-    let mut values = [
-        log.as_mut_ptr().cast::<c_void>(),
-        ptr::without_provenance_mut(LOG_BYTES),
-    ];
-
-    let _entered = context.enter()?;
-    let mut module = ptr::null_mut();
-    // SAFETY: the image is as this function's contract says. There are as many options as values,
-    // and the log has the length that they state.
-    let loaded = unsafe {
-        context.library().cuModuleLoadDataEx(
-            &mut module,
-            image,
-            options.len() as u32,
-            options.as_mut_ptr(),
-            values.as_mut_ptr(),
-        )
-    };
+    // Refused here, it is not worth a thread.
+    drop(context.enter()?);
+    let image = image.expose_provenance();
+    let loaded = on_large_stack("cuModuleLoadDataEx", || {
+        let mut options = [
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        ];
+        // A number is passed as the pointer itself.
+        let mut values = [
+            log.as_mut_ptr().cast::<c_void>(),
+            ptr::without_provenance_mut(LOG_BYTES),
+        ];
+        let _entered = context.enter()?;
+        let mut module = ptr::null_mut();
+        // SAFETY: the image is as this function's contract says. There are as many options as
+        // values, and the log has the length that they state.
+        let loaded = unsafe {
+            context.library().cuModuleLoadDataEx(
+                &mut module,
+                ptr::with_exposed_provenance(image),
+                options.len() as u32,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        loaded.map(|()| module.expose_provenance())
+    })?;
     // The driver may set up more with the first module.
     static FIRST: Once = Once::new();
     FIRST.call_once(process_end::shut_at_exit);
-    loaded.map_err(|error| {
+    let module = loaded.map_err(|error| {
         let log = String::from_utf8_lossy(log.split(|&byte| byte == 0).next().unwrap_or_default());
         with_detail(error, format!("{what}: {}", log.trim()))
     })?;
-    Ok(module)
+    Ok(ptr::with_exposed_provenance_mut(module))
+}
+
+/// Lets launches of a function pass `bytes` of shared memory, or more if an earlier call did
+/// (`cuFuncGetAttribute`, `cuFuncSetAttribute`). It never lowers the permission: another thread may
+/// be between its own call of this function and its launch.
+///
+/// # Safety
+/// `function` is live, and of this context.
+pub(super) unsafe fn raise_shared(
+    context: &Context,
+    function: ffi::CUfunction,
+    bytes: u32,
+) -> DriverResult<()> {
+    /// Held from the question to the change.
+    static RAISING: Mutex<()> = Mutex::new(());
+    let attribute = ffi::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    let value = bytes.try_into().unwrap_or(c_int::MAX);
+    let _raising = RAISING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _entered = context.enter()?;
+    let mut present = 0;
+    // SAFETY: this function's contract; the pointer is to a live number.
+    unsafe {
+        context
+            .library()
+            .cuFuncGetAttribute(&mut present, attribute, function)
+    }?;
+    if present >= value {
+        return Ok(());
+    }
+    // SAFETY: this function's contract.
+    unsafe { context.library().cuFuncSetAttribute(function, attribute, value) }
 }
 
 /// Looks up a kernel's entry (`cuModuleGetFunction`).

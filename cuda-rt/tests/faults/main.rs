@@ -12,6 +12,8 @@ mod cases;
 mod driver;
 mod errors;
 mod meanwhile;
+#[allow(unsafe_code, reason = "foreign kernels and streams")]
+mod modules;
 mod programs;
 mod reading;
 #[allow(unsafe_code, reason = "tensors go around by pointers")]

@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::device::run_time_streams::{RunTimeStreams, StreamState};
@@ -19,6 +20,19 @@ use cuda_rt_driver::process::Process;
 use cuda_rt_driver::{Backend, Driver, DriverError, DriverResult};
 use cuda_rt_driver::{DriverWithTools, Tools, Trace, Traced};
 
+/// The identity of an instance of a device. It is a counter that is never reused. Two instances of
+/// one GPU may share a driver, and each keeps its own streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InstanceId(u64);
+
+impl InstanceId {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        // A counter needs no ordering. No process opens 2^64 devices.
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 /// One device instance: its driver, streams, events and pinned memory. Buffers, handoffs and
 /// streams keep it alive.
 ///
@@ -33,6 +47,8 @@ pub(crate) struct DeviceCore {
     driver: Arc<dyn Driver>,
     /// The device's own driver: in a capture, the driver below the capture's.
     device: Weak<dyn Driver>,
+    /// The instance of the device, which the cores of its captures share.
+    instance: InstanceId,
     tools: Arc<dyn Tools>,
     streams: Mutex<HashMap<TypeId, StreamRef>>,
     /// Streams without a tag: of pools, and streams that were created at run time.
@@ -67,7 +83,13 @@ impl DeviceCore {
         let completion = Completion::of(over.properties().backend);
         let driver: Arc<dyn Driver> = over;
         let device = Arc::downgrade(&driver);
-        Self::over(driver, device, tools, completion, Some(clocks))
+        Self::over(
+            driver,
+            (device, InstanceId::new()),
+            tools,
+            completion,
+            Some(clocks),
+        )
     }
 
     /// A core for a capture, over the capture's driver. The capture begins on the core's stream for
@@ -77,12 +99,12 @@ impl DeviceCore {
     pub(crate) fn for_capture(&self, driver: Arc<dyn Driver>) -> DriverResult<Arc<Self>> {
         let completion = self.completion.for_capture();
         let (device, tools) = (Weak::clone(&self.device), Arc::clone(&self.tools));
-        Self::over(driver, device, tools, completion, None)
+        Self::over(driver, (device, self.instance), tools, completion, None)
     }
 
     fn over(
         driver: Arc<dyn Driver>,
-        device: Weak<dyn Driver>,
+        (device, instance): (Weak<dyn Driver>, InstanceId),
         tools: Arc<dyn Tools>,
         completion: Completion,
         clocks: Option<Clocks>,
@@ -120,6 +142,7 @@ impl DeviceCore {
             process: Process::current(),
             tools,
             device,
+            instance,
             driver,
         }))
     }
@@ -137,6 +160,11 @@ impl DeviceCore {
     /// launches. For values that do not keep the device alive.
     pub(crate) fn device(&self) -> Weak<dyn Driver> {
         Weak::clone(&self.device)
+    }
+
+    /// The instance of the device: in a capture, the instance of the captured stream.
+    pub(crate) fn instance(&self) -> InstanceId {
+        self.instance
     }
 
     /// The device's tools: its checker, its traces, the handle of a simulated device.

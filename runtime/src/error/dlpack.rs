@@ -29,6 +29,8 @@ pub enum DlpackError {
         /// The type of the Rust element.
         expected: DLDataType,
     },
+    /// Elements of less than a byte take a byte each (DLPack 1.1), and the buffer's are packed.
+    Padded(DLDataType),
     /// The consumer must not write the tensor.
     ReadOnly,
     /// A number of dimensions, or an extent, that no tensor has.
@@ -60,7 +62,7 @@ pub enum DlpackError {
     },
     /// The shape has another number of elements than the buffer.
     Shape {
-        /// Elements of the shape; `None` if they are more than a number holds.
+        /// Elements of the shape; `None` if DLPack cannot count them, or the extents.
         elements: Option<usize>,
         /// Elements of the buffer.
         len: usize,
@@ -84,6 +86,10 @@ impl fmt::Display for DlpackError {
             Self::Dtype { found, expected } => write!(
                 f,
                 "the elements of the tensor are {found}, and those of the buffer {expected}"
+            ),
+            Self::Padded(found) => write!(
+                f,
+                "each number of the {found} elements takes a byte in the tensor, and those of the buffer are packed"
             ),
             Self::ReadOnly => f.write_str(
                 "the tensor is read-only, and the owner of a buffer may write it; \
@@ -118,7 +124,7 @@ impl fmt::Display for DlpackError {
             } => write!(f, "the shape has {elements} elements, the buffer {len}"),
             Self::Shape { elements: None, len } => write!(
                 f,
-                "the shape has more elements than a number counts, the buffer {len}"
+                "the shape has more elements than a number counts, or an extent that DLPack cannot hold; the buffer has {len}"
             ),
             Self::StreamNumber(0) => f.write_str(
                 "the number 0 names no stream, because it may mean two; pass 1 for the legacy default stream",

@@ -110,6 +110,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
         DlpackError::NoAddress => DlpackError::NoAddress,
         DlpackError::Misaligned { .. } => DlpackError::Misaligned { misaligned_by: 2, align: 4 },
         DlpackError::Shape { .. } => DlpackError::Shape { elements: Some(6), len: 7 },
+        DlpackError::Padded(_) => DlpackError::Padded(dlpack::DLDataType::scalar(dlpack::DL_INT, 4)),
         DlpackError::StreamNumber(_) => DlpackError::StreamNumber(0),
     );
     let others = every!(Error:

@@ -14,6 +14,9 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// with `cuMemFreeAsync`, in the order of its last stream. Calls nothing of the driver. If
     /// `len` is 0, the address is ignored.
     ///
+    /// A capture takes no memory over, because its graph would free it at each launch. Take the
+    /// memory over outside, and give the buffer to [`Stream::capture`].
+    ///
     /// # Safety
     /// 1. `address` is the start of a stream-ordered allocation of the device of `stream`
     ///    (`cuMemAllocAsync`, `cuMemAllocFromPoolAsync`; of at least `len` elements), or came from
@@ -36,7 +39,10 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// assert_eq!(compute.copy_to_vec(&buffer)?, [1, 2]);
     /// # Ok::<(), cuda_rt::Error>(())
     /// ```
-    pub unsafe fn from_raw(stream: &Stream<S>, address: DeviceAddress, len: usize) -> Self {
+    pub unsafe fn from_raw(stream: &Stream<S>, address: DeviceAddress, len: usize) -> Self
+    where
+        S::Device: Live,
+    {
         // SAFETY: this function's contract is BUFFER-1 and BUFFER-2. BUFFER-3: the stream is `S`.
         unsafe { Self::from_raw_at(stream.core(), stream.at(), address, len) }
     }
@@ -54,6 +60,10 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// `release` still runs.
     ///
     /// A checker that follows the device treats the release as a write by the host.
+    ///
+    /// A capture takes no memory over: its body ends long before the launches of its graph, and the
+    /// end of the body is no end of a use. Take the memory over outside, and give the buffer to
+    /// [`Stream::capture`]: the graph then keeps it.
     ///
     /// # Safety
     /// 1. `address` is the address of `len` elements of memory that the device of `stream` can read
@@ -85,7 +95,10 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
         address: DeviceAddress,
         len: usize,
         release: impl FnOnce() + Send + 'static,
-    ) -> Self {
+    ) -> Self
+    where
+        S::Device: Live,
+    {
         let passed = CallSite::here("DeviceBuffer::from_foreign");
         let foreign = Foreign::new(stream.core(), address, len * size_of::<T>(), passed, release);
         // SAFETY: this function's contract is BUFFER-1 and BUFFER-2. BUFFER-3: the stream is `S`.
@@ -95,7 +108,7 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// Gives the memory away: returns its address and its length in elements. Calls nothing of the
     /// driver. The new owner frees the memory (`cuMemFreeAsync`) after the present work of this
     /// stream, or gives it [back](Self::from_raw). A buffer of 0 bytes has an address of no memory,
-    /// which must not be freed.
+    /// which must not be freed. Memory of a capture stays with its graph, and cannot be given away.
     ///
     /// Leaking memory is safe, so the call is safe; a use of the address is not. The device must
     /// stay open: its pool ends with the last handle of the device.
@@ -106,7 +119,10 @@ impl<T, S: StreamTag> DeviceBuffer<T, S> {
     /// [loan](Stream::lend) on this device could not be joined: nothing then says when the uses of
     /// the memory end.
     #[track_caller]
-    pub fn into_raw(self) -> (DeviceAddress, usize) {
+    pub fn into_raw(self) -> (DeviceAddress, usize)
+    where
+        S::Device: Live,
+    {
         if let Err(Unordered { cause, .. }) = self.core().check() {
             panic!("memory of a device whose work is not ordered any more cannot be given away: {cause}");
         }
@@ -156,9 +172,10 @@ impl<T, S: StreamTag> DeviceSlice<T, S> {
     /// Views memory that another library keeps, for `S` to read; `len` is in elements.
     ///
     /// # Safety
-    /// For `'a`, and until the work of `S` that uses the slice by then is over:
+    /// For `'a`, and until the work of `S` that uses the slice by then is over (in a capture: until
+    /// the graph is dropped and its launches are over, because the work runs at each launch):
     /// 1. `address` is the address of `len` elements of memory that the device of `S` can address.
-    ///    It is not 0.
+    ///    It is not 0, also if `len` is 0.
     /// 2. They are aligned for `T`, and hold values of `T`, unless `T` is
     ///    [`MaybeUninit`](std::mem::MaybeUninit).
     /// 3. Writes to them are ordered before the work of `S`, and nothing else writes them.
@@ -198,16 +215,22 @@ impl<T, S: StreamTag> DeviceSlice<T, S> {
     }
 }
 
+/// The message of an address that breaks the contract below.
+const MISALIGNED: &str = "page-locked memory of another library is not aligned for its elements";
+
 impl<T, S: StreamTag> PinnedSlice<T, S> {
     /// Views page-locked memory that another library keeps, for `S` to read; `len` is in elements.
     ///
     /// # Safety
-    /// For `'a`, and until the work of `S` that uses the slice by then is over:
+    /// For `'a`, and until the work of `S` that uses the slice by then is over (in a capture: until
+    /// the graph is dropped and its launches are over, because the work runs at each launch):
     /// 1. `start` is the address of `len` elements that are mapped, page-locked for the device of
-    ///    `S` (`cuMemHostAlloc`, `cuMemHostRegister`) and initialised to values of `T`.
+    ///    `S` (`cuMemHostAlloc`, `cuMemHostRegister`), aligned for `T` and initialised to values of
+    ///    `T`. If `len` is 0, `start` may be any address that is aligned for `T`.
     /// 2. Writes to them are ordered before the work of `S`, and nothing else writes them, also not
     ///    on the host.
     pub unsafe fn from_raw_parts<'a>(start: NonNull<T>, len: usize) -> &'a Self {
+        debug_assert!(start.is_aligned(), "{MISALIGNED}");
         let address = DeviceAddress(start.as_ptr().expose_provenance() as u64);
         // SAFETY: this function's contract is PINNED-SLICE-1. The provenance was exposed above.
         unsafe { Self::from_raw(address, len) }
@@ -219,6 +242,7 @@ impl<T, S: StreamTag> PinnedSlice<T, S> {
     /// As for [`from_raw_parts`](Self::from_raw_parts), and every other use of the elements, also
     /// on the host, is ordered before the work of `S` or after it.
     pub unsafe fn from_raw_parts_mut<'a>(start: NonNull<T>, len: usize) -> &'a mut Self {
+        debug_assert!(start.is_aligned(), "{MISALIGNED}");
         let address = DeviceAddress(start.as_ptr().expose_provenance() as u64);
         // SAFETY: this function's contract is PINNED-SLICE-1 and PINNED-SLICE-2. The provenance was
         // exposed above.

@@ -119,8 +119,8 @@ macro_rules! references {
 
             unsafe fn host<$life>(raw: &RawPinned) -> Self::Host<$life> {
                 // SAFETY: PINNED-1, PINNED-SLICE-1: the address is of `len` initialised elements,
-                // aligned to them, because blocks are aligned to a page. By this function's
-                // contract they are live for `'h`, and no other access conflicts.
+                // aligned to them. By this function's contract they are live for `'h`, and no
+                // other access conflicts.
                 unsafe { std::slice::$from_raw(raw.start::<T>(), raw.len) }
             }
         }

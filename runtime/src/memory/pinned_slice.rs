@@ -47,8 +47,8 @@ use cuda_rt_driver::DeviceAddress;
 //
 // # Invariants
 // PINNED-SLICE-1. For the reference's lifetime its address is the address of `len` elements of
-// page-locked memory, which are values of `T` and belong to the place `P`. If the elements have 0
-// bytes, the address is any but null.
+// page-locked memory, which are values of `T`, aligned for `T`, and belong to the place `P`. If the
+// elements have 0 bytes, the address is any but null.
 // PINNED-SLICE-2. `&mut` references are unique among all references to overlapping memory.
 // PINNED-SLICE-3. Nothing is read or written through it on the host, unless `P` is `OnHost`. Then
 // no work of a GPU uses the memory for the reference's lifetime, or, behind `&`, none writes it.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use cuda_rt::checker::Check;
 use cuda_rt::interop::{ForeignError, ForeignGrid, ForeignModule, ImageError};
-use cuda_rt::simulator::{Call, Order, SimConfig, Simulator};
+use cuda_rt::simulator::{Call, Order, SimConfig, SimDriver, Simulator};
 use cuda_rt::{Device, Error, GridError, Live};
 
 use super::{Compute, Download, on_a_foreign_stream};
@@ -401,6 +401,42 @@ fn a_module_of_another_device_is_refused() {
                 error.to_string().contains("was loaded on another device"),
                 "{error}"
             );
+        })
+        .unwrap();
+    })
+    .unwrap();
+}
+
+/// Two instances of one GPU share its driver. The streams of the inner instance end before the
+/// module, whose drop would record events on them.
+#[test]
+fn a_module_of_another_instance_of_the_device_is_refused() {
+    fn attack<D: Live, E: Live>(module: &Device<D>, stream: &Device<E>) {
+        let saxpy = load(module).get::<Saxpy>().unwrap();
+        let compute = stream.stream::<Compute<_>>().unwrap();
+        let x = compute.alloc_zeroed::<f32>(LEN).unwrap();
+        let mut y = compute.alloc_zeroed::<f32>(LEN).unwrap();
+        let refused = saxpy.launch(&compute, grid(), 1.0, &x, &mut y).unwrap_err();
+        let in_a_graph = compute.capture((x, y), |s, (x, mut y)| saxpy.launch(s, grid(), 1.0, &x, &mut y));
+        for error in [refused, in_a_graph.unwrap_err().into()] {
+            let error: Error = error;
+            assert!(
+                error.to_string().contains("by another opening of this device"),
+                "{error}"
+            );
+        }
+        on_a_foreign_stream(stream, |stream| {
+            let x = stream.alloc_zeroed::<f32>(LEN)?;
+            let mut y = stream.alloc_zeroed::<f32>(LEN)?;
+            saxpy.launch(stream, grid(), 1.0, &x, &mut y).unwrap_err();
+            Ok(())
+        });
+    }
+    let driver = SimDriver::new(SimConfig::default());
+    Device::with_driver(driver.clone(), |outer| {
+        Device::with_driver(driver, |inner| {
+            attack(&outer, &inner);
+            attack(&inner, &outer);
         })
         .unwrap();
     })

@@ -3,6 +3,8 @@
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
+#[cfg(debug_assertions)]
+use cuda_rt::Live;
 use cuda_rt::driver::HostMemory;
 use cuda_rt::simulator::SimConfig;
 use cuda_rt::{Device, DeviceBuffer, DeviceSlice, PinnedSlice};
@@ -101,4 +103,21 @@ fn memory_that_others_keep_is_lent_to_a_stream() {
         // SAFETY: the memory was registered above, and no pending work uses it.
         unsafe { driver.unregister_host(&memory) }.unwrap();
     });
+}
+
+/// A host function would get a `&[u64]` at an odd address.
+#[cfg(debug_assertions)]
+#[test]
+#[should_panic(expected = "is not aligned for its elements")]
+fn attack_view_misaligned_memory_of_the_host() {
+    fn view<D: Live>(_: &Device<D>, start: NonNull<u64>) -> &PinnedSlice<u64, Compute<D>> {
+        // SAFETY: the memory is mapped, page-locked and initialised. It is not aligned, which a
+        // build for tests refuses.
+        unsafe { PinnedSlice::from_raw_parts(start, 4) }
+    }
+    Device::simulated(SimConfig::default(), |gpu| {
+        let bytes = gpu.pinned_from(&[1_u8; 64]).unwrap();
+        view(&gpu, NonNull::from(&bytes[1]).cast());
+    })
+    .unwrap();
 }

@@ -149,6 +149,9 @@ pub struct DLManagedTensor {
 pub const DL_READ_ONLY: u64 = 1;
 /// The flag of a tensor that the producer copied for this consumer.
 pub const DL_IS_COPIED: u64 = 1 << 1;
+/// The flag of a tensor whose elements of less than a byte take a byte each
+/// (`DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED`, from DLPack 1.1 on).
+pub(super) const DL_IS_PADDED: u64 = 1 << 2;
 
 /// A tensor, its owner, its version and its flags.
 #[derive(Debug)]

@@ -61,8 +61,9 @@ impl Numbers {
     ) -> Result<Self, DlpackError> {
         let elements = elements(shape);
         let wrong = DlpackError::Shape { elements, len };
+        let uncounted = DlpackError::Shape { elements: None, len };
         let extents = shape.iter().map(|extent| i64::try_from(*extent));
-        let mut numbers: Vec<i64> = extents.collect::<Result<_, _>>().map_err(|_| wrong)?;
+        let mut numbers: Vec<i64> = extents.collect::<Result<_, _>>().map_err(|_| uncounted)?;
         if elements != Some(len) || i32::try_from(numbers.len()).is_err() {
             return Err(wrong);
         }
@@ -130,8 +131,10 @@ where
     ///
     /// # Safety
     /// 1. `consumer` is a stream of this device's primary context, or its legacy default stream,
-    ///    and is not being captured. It is not destroyed until the deleter has returned, or the
-    ///    export was dropped.
+    ///    and is not being captured, neither now nor while the deleter runs. The consumer does not
+    ///    call the deleter inside a host function of a stream (`cuLaunchHostFunc`), where CUDA
+    ///    forbids the deleter's calls. The stream is not destroyed until the deleter has returned,
+    ///    or the export was dropped.
     /// 2. When the consumer calls the deleter, its uses of the memory are over, or ordered before
     ///    the present end of `consumer`. Counterexample: a consumer that calls the deleter first,
     ///    and launches its kernel then (reported of one library: NVIDIA/cutile-python#88).

@@ -51,8 +51,10 @@ where
     ///
     /// # Safety
     /// 1. `managed` is null, or a tensor that its producer gives away: well-formed, and ended by
-    ///    nobody else. Any thread may call its deleter.
-    /// 2. The memory is readable and writable for the device until the deleter is called. All
+    ///    nobody else. Any thread may call its deleter, also while the process runs its exit
+    ///    handlers.
+    /// 2. The memory is readable and writable for the device until the deleter is called, and
+    ///    initialised: after the earlier work it holds values of `T`. All
     ///    earlier work on it is ordered before the present end of this stream: its producer was
     ///    told this stream, or the work is over.
     /// 3. Until the deleter is called, nothing else uses the memory. A tensor of Python shares its

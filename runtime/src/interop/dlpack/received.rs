@@ -4,7 +4,8 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use super::abi::{
-    DL_CUDA, DL_READ_ONLY, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, VERSION,
+    DL_CUDA, DL_IS_PADDED, DL_READ_ONLY, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor,
+    VERSION,
 };
 use super::{DlpackElement, dtype_of};
 use crate::error::DlpackError;
@@ -65,6 +66,10 @@ impl Received {
         if tensor.dtype != expected {
             let found = tensor.dtype;
             return Err(DlpackError::Dtype { found, expected });
+        }
+        // Otherwise such elements are packed, and the memory is smaller.
+        if flags & DL_IS_PADDED != 0 && expected.bits < 8 {
+            return Err(DlpackError::Padded(expected));
         }
         if flags & DL_READ_ONLY != 0 {
             return Err(DlpackError::ReadOnly);

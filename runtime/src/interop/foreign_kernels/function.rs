@@ -115,10 +115,12 @@ impl<K: ForeignKernel> ForeignFunction<K> {
             return Ok(());
         }
         let core = stream.core();
-        // A capture has a core of its own, over the same device.
-        if !std::ptr::addr_eq(core.device().as_ptr(), self.module.core().device().as_ptr()) {
+        // MODULE-2: the module's core keeps the streams of its own instance only. A capture has a
+        // core of its own, of the same instance.
+        if core.instance() != self.module.core().instance() {
             let detail = format!(
-                "the module of kernel `{}` was loaded on another device than the stream's",
+                "the module of kernel `{}` was loaded on another device than the stream's, or by \
+                 another opening of this device: load it by the device that made the stream",
                 K::NAME
             );
             let source = DriverError::with_detail("cuLaunchKernel", ErrorCode::INVALID_CONTEXT, detail);
@@ -146,11 +148,12 @@ impl<K: ForeignKernel> ForeignFunction<K> {
             stand_in: stand_in.as_ref(),
         };
         // MODULE-2: before the launch, so that no drop in between misses it.
-        if core.is_graph() {
+        let noted = if core.is_graph() {
             core.keep_module(&self.module);
+            None
         } else {
-            self.module.note_use(stream.at());
-        }
+            Some(self.module.note_use(stream.at()))
+        };
         let launched = call.attempt(Kind::Kernel, K::NAME, 0, |driver, at| {
             // SAFETY: FUNCTION-1: the function is live, because `self` shares its module, and takes
             // the values packed above. The kernel keeps the promise of its declaration: it uses
@@ -159,8 +162,8 @@ impl<K: ForeignKernel> ForeignFunction<K> {
             // launch.
             unsafe { driver.launch_function(self.raw, &launch, at) }
         });
-        if !core.is_graph() {
-            self.module.note_end(core, stream.at());
+        if let Some(noted) = noted {
+            noted.end(core);
         }
         launched?.map_err(refused::<K>)
     }

@@ -9,6 +9,7 @@ use crate::order::completion::{Completion, Done};
 use crate::order::fence::Fence;
 use crate::order::last_uses::LastUses;
 use crate::order::stream_ref::StreamRef;
+use crate::order::unless::{Unless, unwound};
 use cuda_rt_driver::{Driver, DriverResult, RawFunction, RawModule};
 
 /// A loaded module. The handles of its kernels share it, and graphs with its kernels do. The drop
@@ -65,37 +66,56 @@ impl LoadedModule {
         self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes, before a launch, that `at` uses the module. An adopted stream is noted behind the
-    /// launch, by [`note_end`](Self::note_end).
-    pub(super) fn note_use(&self, at: StreamRef) {
+    /// Notes, before a launch, that `at` uses the module. The [end](Use::end) of the use is noted
+    /// behind the launch.
+    pub(super) fn note_use(&self, at: StreamRef) -> Use<'_> {
         if at.is_adopted() {
-            return;
+            return Use(Some(Unless::new((self, at), |(module, _)| {
+                module.uses().fences.push(Fence::lost(unwound("cuLaunchKernel")));
+            })));
         }
         let mut uses = self.uses();
         if !uses.streams.iter().any(|known| known.id() == at.id()) {
             uses.streams.push(at);
         }
+        Use(None)
     }
 
-    /// Notes, behind a launch, that the use of an adopted stream ends at its present end
-    /// (`cuEventRecord`).
-    pub(super) fn note_end(&self, core: &DeviceCore, at: StreamRef) {
-        if !at.is_adopted() {
-            return;
-        }
+    /// The present end of `at`, an adopted stream, as an end of a use (`cuEventRecord`).
+    fn push_end(&self, core: &DeviceCore, at: StreamRef) {
         let mut end = LastUses::default();
-        end.note(|end| end.on(core.events(), at));
+        end.on(core.events(), at);
+        let end = end.into_fence();
         // The lock is not held during a call: on a simulated device it may run a kernel.
         let mut fences = std::mem::take(&mut self.uses().fences);
         fences.retain(|fence| !fence.query().unwrap_or(false));
-        fences.push(end.into_fence());
+        fences.push(end);
         self.uses().fences.extend(fences);
     }
 
     /// Notes, before a graph gives the module up, that all its launches are on `at`.
     pub(crate) fn note_graph(&self, core: &DeviceCore, at: StreamRef) {
-        self.note_use(at);
-        self.note_end(core, at);
+        self.note_use(at).end(core);
+    }
+}
+
+/// A use of a module on a stream. Of an adopted stream the end is not known before it is recorded:
+/// if the launch or the record unwinds, the module is leaked.
+///
+/// Counterexample: a launch is made and unwinds. No event is recorded behind it, so the module's
+/// drop would unload the kernel that is pending.
+#[must_use = "a dropped use of an adopted stream leaks the module"]
+pub(super) struct Use<'m>(Option<Unless<(&'m LoadedModule, StreamRef), fn((&'m LoadedModule, StreamRef))>>);
+
+impl Use<'_> {
+    /// Notes, behind a launch, that the use of an adopted stream ends at its present end
+    /// (`cuEventRecord`).
+    pub(super) fn end(self, core: &DeviceCore) {
+        if let Some(unknown) = self.0 {
+            let (module, at) = *unknown;
+            module.push_end(core, at);
+            unknown.take_back();
+        }
     }
 }
 

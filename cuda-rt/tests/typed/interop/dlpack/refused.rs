@@ -1,12 +1,13 @@
 //! Tensors that are refused: each message says why, and the deleter has run once.
 
+use cuda_rt::bytemuck::{Pod, Zeroable};
 use cuda_rt::driver::DeviceAddress;
 use cuda_rt::interop::dlpack::{
-    DL_CPU, DL_CUDA_HOST, DL_IS_COPIED, DL_READ_ONLY, DLManagedTensorVersioned, DLPackVersion,
-    consumer_stream,
+    DL_CPU, DL_CUDA_HOST, DL_INT, DL_IS_COPIED, DL_READ_ONLY, DLDataType, DLManagedTensorVersioned,
+    DLPackVersion, DlpackElement, consumer_stream,
 };
 use cuda_rt::simulator::SimConfig;
-use cuda_rt::{Device, DlpackError, Error, PinnedBuffer};
+use cuda_rt::{Device, DlpackError, Element, Error, PinnedBuffer};
 
 use super::super::Compute;
 use super::{Producer, dtype};
@@ -81,6 +82,42 @@ fn a_tensor_of_another_kind_is_refused_in_words_and_ended_once() {
                 assert_eq!(producer.ended(), 2, "{text}");
             }
         }
+    })
+    .unwrap();
+}
+
+/// Two numbers of four bits are one element of a byte, or two bytes of which each has one.
+#[test]
+fn elements_of_less_than_a_byte_are_packed_or_refused() {
+    #[derive(Clone, Copy, Pod, Zeroable, Element)]
+    #[repr(transparent)]
+    struct Pair(u8);
+    impl DlpackElement for Pair {
+        const DTYPE: DLDataType = DLDataType {
+            code: DL_INT,
+            bits: 4,
+            lanes: 2,
+        };
+    }
+    Device::simulated(SimConfig::default(), |gpu| {
+        let compute = gpu.stream::<Compute<_>>().unwrap();
+        let producer = Producer::new::<Pair>(NOWHERE, &[4], &[], |tensor| tensor.flags = 1 << 2);
+        // SAFETY: the tensor is refused before its memory is used.
+        let refused = unsafe { compute.from_dlpack::<Pair>(&raw mut producer.versioned) };
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("takes a byte in the tensor"), "{text}");
+        assert_eq!(producer.ended(), 1);
+        // Of other elements the flag says nothing.
+        let producer = Producer::new::<f32>(NOWHERE, &[0], &[], |tensor| tensor.flags = 1 << 2);
+        // SAFETY: the tensor has no elements.
+        drop(unsafe { compute.from_dlpack::<f32>(&raw mut producer.versioned) }.unwrap());
+        producer.ends_once();
+        // An extent that DLPack cannot count, with as many elements as the buffer has.
+        let empty = compute.alloc_zeroed::<f32>(0).unwrap();
+        // SAFETY: the export is refused.
+        let refused = unsafe { compute.to_dlpack(empty, &[usize::MAX, 0], compute.raw()) };
+        let text = refused.unwrap_err().error.to_string();
+        assert!(text.contains("an extent that DLPack cannot hold"), "{text}");
     })
     .unwrap();
 }

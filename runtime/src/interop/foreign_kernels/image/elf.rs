@@ -5,6 +5,8 @@
 //! parameter: its ordinal, its offset and its size. A table of symbols tells entries from other
 //! functions. This was compared with cubins that NVRTC of CUDA 13 made for sm_80 to sm_100.
 
+use std::collections::HashMap;
+
 use super::{ImageError, Reader, Sizes};
 
 /// The machine of a cubin (`EM_CUDA`).
@@ -37,15 +39,19 @@ struct Section<'a> {
     bytes: &'a [u8],
 }
 
-/// A text in a table of texts.
-fn text(table: &[u8], at: u32, part: &'static str) -> Result<String, ImageError> {
+/// The longest name of a symbol or section that is read. Templates have names of some KiB.
+const LONGEST_NAME: usize = 64 << 10;
+
+/// A text in a table of texts, without its NUL. Texts may overlap, so they are not copied.
+fn text<'a>(table: &'a [u8], at: u32, part: &'static str) -> Result<&'a [u8], ImageError> {
     let cut_off = ImageError::CutOff { part };
     let rest = usize::try_from(at)
         .ok()
         .and_then(|at| table.get(at..))
         .ok_or(cut_off.clone())?;
-    let end = rest.iter().position(|byte| *byte == 0).ok_or(cut_off)?;
-    Ok(String::from_utf8_lossy(&rest[..end]).into_owned())
+    let mut bytes = rest.iter().take(LONGEST_NAME);
+    let end = bytes.position(|byte| *byte == 0).ok_or(cut_off)?;
+    Ok(&rest[..end])
 }
 
 /// The sections of an ELF file. Each place that the headers state is inside the file.
@@ -126,14 +132,28 @@ impl Cubin {
         let names = sections
             .get(usize::from(file.u16(62)?))
             .map_or(&[][..], |names| names.bytes);
+        let mut records = HashMap::new();
+        for section in &sections {
+            let name = text(names, section.name, "the name of a section")?;
+            if let Some(entry) = name.strip_prefix(b".nv.info.") {
+                records.entry(entry).or_insert(section.bytes);
+            }
+        }
+        // Names and sections may overlap: without a bound the copies of a small file take
+        // gigabytes.
+        let mut room = bytes.len();
         let mut entries = Vec::new();
         for name in entry_names(&sections)? {
-            let wanted = format!(".nv.info.{name}");
-            for section in &sections {
-                if text(names, section.name, "the name of a section")? == wanted {
-                    entries.push((name.clone(), section.bytes.to_vec()));
-                }
+            // The first symbol of a name takes the records.
+            let Some(records) = records.remove(name) else {
+                continue;
+            };
+            let entry = String::from_utf8_lossy(name).into_owned();
+            match room.checked_sub(name.len() + records.len()) {
+                Some(left) => room = left,
+                None => return Err(ImageError::UnreadableParameters { entry }),
             }
+            entries.push((entry, records.to_vec()));
         }
         Ok(Some(Self { entries }))
     }
@@ -155,7 +175,7 @@ impl Cubin {
 }
 
 /// The names of the symbols that are entries.
-fn entry_names(sections: &[Section<'_>]) -> Result<Vec<String>, ImageError> {
+fn entry_names<'a>(sections: &[Section<'a>]) -> Result<Vec<&'a [u8]>, ImageError> {
     const PART: &str = "the table of symbols";
     let mut found = Vec::new();
     for table in sections.iter().filter(|section| section.kind == SYMBOLS) {

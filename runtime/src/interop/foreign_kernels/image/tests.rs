@@ -48,6 +48,67 @@ fn cubin(records: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
+/// Many symbols and sections of one name, each with the whole file, would be copied for each pair.
+#[test]
+fn attack_read_a_small_cubin_whose_sections_overlap() {
+    let mut file = cubin(&[in_all(0)]);
+    let start = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
+    let mut table = file.split_off(start);
+    let symbols = file.len();
+    let mut symbol = vec![0; 24];
+    (symbol[0], symbol[4], symbol[5]) = (12, 0x12, 0x10);
+    file.extend(symbol.repeat(300));
+    // The table of symbols, and the sections `.nv.info.f`: the whole file.
+    table[128 + 24..128 + 32].copy_from_slice(&(symbols as u64).to_le_bytes());
+    table[128 + 32..128 + 40].copy_from_slice(&(300_u64 * 24).to_le_bytes());
+    let mut row = table.split_off(192);
+    row[24..32].fill(0);
+    row[32..40].copy_from_slice(&(file.len() as u64).to_le_bytes());
+    table.extend(row.repeat(300));
+    let start = file.len() as u64;
+    file[40..48].copy_from_slice(&start.to_le_bytes());
+    file[60..62].copy_from_slice(&303_u16.to_le_bytes());
+    file.extend(table);
+    let image = Image::read(&file).unwrap();
+    assert_eq!(image.entries(), ["f"]);
+
+    // Names of one entry each that overlap: the copies are more than the file.
+    let names: Vec<u8> = b".nv.info.".repeat(200);
+    let names_at = 64;
+    let mut file = vec![0; 64];
+    file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    file[18] = 190;
+    file.extend(&names);
+    file.push(0);
+    let symbols_at = file.len();
+    for entry in 1..200_u32 {
+        let mut symbol = vec![0; 24];
+        symbol[..4].copy_from_slice(&(9 * entry).to_le_bytes());
+        (symbol[4], symbol[5]) = (0x12, 0x10);
+        file.extend(symbol);
+    }
+    let table_at = file.len() as u64;
+    let mut section = |name: u32, kind: u32, from: usize, len: usize| {
+        let mut row = vec![0; 64];
+        row[..4].copy_from_slice(&name.to_le_bytes());
+        row[4..8].copy_from_slice(&kind.to_le_bytes());
+        row[24..32].copy_from_slice(&(from as u64).to_le_bytes());
+        row[32..40].copy_from_slice(&(len as u64).to_le_bytes());
+        file.extend(row);
+    };
+    section(0, 3, names_at, names.len() + 1);
+    section(0, 2, symbols_at, 199 * 24);
+    for entry in 0..199_u32 {
+        section(9 * entry, 0x7000_0000, 0, 64);
+    }
+    file[40..48].copy_from_slice(&table_at.to_le_bytes());
+    (file[58], file[60]) = (64, 201);
+    assert!(matches!(
+        Image::read(&file),
+        Err(ImageError::UnreadableParameters { .. })
+    ));
+}
+
 fn sizes(bytes: &[u8], name: &str) -> Result<Vec<Vec<usize>>, ImageError> {
     Image::read(bytes)?.parameters(name)
 }

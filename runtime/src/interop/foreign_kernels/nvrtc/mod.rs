@@ -10,6 +10,7 @@ use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cuda_rt_driver_cuda::on_large_stack;
 pub use error::NvrtcError;
 use library::{Library, nvrtcProgram};
 pub use options::{CppStandard, NvrtcOptions};
@@ -44,7 +45,8 @@ pub struct Nvrtc {
     compiled: Mutex<HashMap<Key, Arc<[u8]>>>,
 }
 
-/// All that a result depends on. The version is the library's, of which a process has one.
+/// All that a result depends on, unless the compiler reads files. The version is the library's, of
+/// which a process has one.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     source: String,
@@ -70,7 +72,7 @@ impl Nvrtc {
     /// [`NvrtcError::Library`]: the library was not found, and the message says what to install.
     pub fn load() -> Result<Self, NvrtcError> {
         Ok(Self {
-            library: Library::load()?,
+            library: on_large_stack("dlopen", Library::load)??,
             compiled: Mutex::default(),
         })
     }
@@ -90,8 +92,14 @@ impl Nvrtc {
     /// Compiles CUDA C++ to PTX, or to a cubin if the options say so (`nvrtcCompileProgram`).
     /// Blocks the host, often for some hundred milliseconds.
     ///
+    /// The compiler runs on a thread of its own with a stack of 256 MiB, because a deep source
+    /// needs much stack. A source that overflows even this stack (some 100,000 nested parentheses)
+    /// ends the process by a signal, as any overflow of a stack does.
+    ///
     /// The result of an earlier call with the same source and options is returned at once. This
-    /// value keeps all results until it is dropped.
+    /// value keeps all results until it is dropped. A result is not kept if the options let the
+    /// compiler read files (`-I`, `--pre-include`, `--options-file` and their other names). A file
+    /// that the source includes by an absolute path counts as unchanged.
     ///
     /// # Errors
     /// [`NvrtcError::Compile`] with the log of the compiler, which names file and line;
@@ -106,11 +114,15 @@ impl Nvrtc {
             return Ok(Arc::clone(found));
         }
         // Not under the lock: other threads compile meanwhile.
-        let compiled: Arc<[u8]> = self.compile_anew(source, options)?.into();
-        lock().insert(key, Arc::clone(&compiled));
+        let compile = || self.compile_anew(source, options);
+        let compiled: Arc<[u8]> = on_large_stack("nvrtcCompileProgram", compile)??.into();
+        if !options.reads_files() {
+            lock().insert(key, Arc::clone(&compiled));
+        }
         Ok(compiled)
     }
 
+    /// Runs on a large stack: each call may recurse with the depth of the source.
     fn compile_anew(&self, source: &str, options: &NvrtcOptions) -> Result<Vec<u8>, NvrtcError> {
         let program = Program::new(self.library, source, options)?;
         let flags = options.flags(self.library.nearest(options.capability())?);

@@ -136,6 +136,24 @@ impl NvrtcOptions {
         self.is_cubin
     }
 
+    /// Whether a flag lets the compiler read files, which may change between two compilations.
+    pub(super) fn reads_files(&self) -> bool {
+        const READING: [&str; 6] = [
+            "-I",
+            "--include-path",
+            "-include",
+            "--pre-include",
+            "-optf",
+            "--options-file",
+        ];
+        let reads = |flag: &String| {
+            READING
+                .iter()
+                .any(|reading| flag.trim_start().starts_with(reading))
+        };
+        self.flags.iter().any(reads)
+    }
+
     pub(super) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         self.headers.iter().map(|(name, text)| (&**name, &**text))
     }

@@ -53,6 +53,16 @@ fn options_become_flags() {
         "--use_fast_math",
     ];
     assert_eq!(options.flags((7, 5)), flags);
+    assert!(!options.reads_files());
+    for flag in [
+        "-I/usr/include",
+        "--include-path=a",
+        " -I a",
+        "--pre-include=a.h",
+        "-optf=a",
+    ] {
+        assert!(options.clone().flag(flag).reads_files(), "{flag}");
+    }
     assert_eq!(options.cubin().flags((12, 0))[0], "--gpu-architecture=sm_120");
 }
 
@@ -82,6 +92,13 @@ fn macros_headers_and_standards_reach_the_compiler() {
     assert!(Arc::ptr_eq(&ptx, &nvrtc.compile(source, &options).unwrap()));
     let other = nvrtc.compile(source, &options.define("MORE", "1")).unwrap();
     assert!(!Arc::ptr_eq(&ptx, &other));
+    // A header in a file may have changed.
+    let from_files = || {
+        nvrtc
+            .compile("", &NvrtcOptions::for_capability((8, 0)).flag("-I."))
+            .unwrap()
+    };
+    assert!(!Arc::ptr_eq(&from_files(), &from_files()));
 }
 
 #[test]
@@ -113,4 +130,27 @@ fn errors_have_the_log_with_lines() {
     assert!(error.to_string().contains("too new"), "{error}");
     // An architecture that is not known yet.
     nvrtc.compile("", &NvrtcOptions::for_capability((99, 0))).unwrap();
+}
+
+/// Compiled on these stacks, the first source writes the stack of another thread, and the second
+/// overflows the stack of a usual thread.
+#[test]
+fn attack_compile_on_a_small_stack_and_from_a_deep_source() {
+    let Some(nvrtc) = nvrtc() else { return };
+    let on_a_stack = |bytes, source: String| {
+        std::thread::scope(|scope| {
+            let builder = std::thread::Builder::new().stack_size(bytes);
+            let thread = builder.spawn_scoped(scope, || nvrtc.compile(&source, &options()));
+            thread.unwrap().join().unwrap()
+        })
+    };
+    let sum = " + x[2]".repeat(2000);
+    let sum = format!("extern \"C\" __global__ void f(int *x) {{ x[0] = x[1]{sum}; }}");
+    on_a_stack(88 << 10, sum).unwrap();
+    let (open, close) = ("(".repeat(20_000), ")".repeat(20_000));
+    on_a_stack(
+        2 << 20,
+        format!("__device__ int f() {{ return {open}1{close}; }}"),
+    )
+    .unwrap();
 }
