@@ -418,8 +418,7 @@ fn a_module_of_another_instance_of_the_device_is_refused() {
         let mut y = compute.alloc_zeroed::<f32>(LEN).unwrap();
         let refused = saxpy.launch(&compute, grid(), 1.0, &x, &mut y).unwrap_err();
         let in_a_graph = compute.capture((x, y), |s, (x, mut y)| saxpy.launch(s, grid(), 1.0, &x, &mut y));
-        for error in [refused, in_a_graph.unwrap_err().into()] {
-            let error: Error = error;
+        for error in [refused, in_a_graph.unwrap_err()] {
             assert!(
                 error.to_string().contains("by another opening of this device"),
                 "{error}"
