@@ -1,11 +1,12 @@
 //! `cargo xtask instructions`: counts the instructions of cuda-rt's calls, and of the driver calls
 //! in them, in docs/instructions.md.
 //!
-//! The program of the package `cuda-rt-instructions` repeats an operation over a driver library
-//! that does nothing (`instructions/libcuda.c`), and over such a cuBLAS, under Callgrind. The difference between two counts
-//! of repetitions is the cost of one, without the start and the end. It includes the few
-//! instructions of the empty library. Such counts do not depend on the machine's speed or load.
-//! They change a little with the C library, whose allocator and `memcpy` are counted too.
+//! The program of the package `cuda-rt-instructions` repeats an operation under Callgrind, over a
+//! driver library that does nothing (`instructions/libcuda.c`), and over such a cuBLAS. The
+//! difference between two counts of repetitions is the cost of one, without the start and the end.
+//! It includes the few instructions of the empty libraries. Such counts do not depend on the
+//! machine's speed or load. They change a little with the C library, whose allocator and `memcpy`
+//! are counted too.
 
 use std::error::Error;
 use std::fmt::Write as _;

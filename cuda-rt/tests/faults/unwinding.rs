@@ -208,8 +208,8 @@ fn run_twice<P: Program>(program: &P, config: &SimConfig, plan: &Plan, arm: impl
     assert!(races.is_empty(), "{context}: {}", races[0]);
 }
 
-/// Makes each call of both runs unwind once, in each way. Returns how many did. Each run has devices
-/// of its own, so all processors take part.
+/// Makes each call of both runs unwind once, in each way. Returns how many did. Each run has
+/// devices of its own, so all processors take part.
 fn sweep<P: Program + Sync>(program: &P, configs: impl IntoIterator<Item = SimConfig>) -> u64 {
     let unwound = AtomicU64::new(0);
     for config in configs {

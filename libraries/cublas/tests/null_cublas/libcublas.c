@@ -1,6 +1,6 @@
 /* A cuBLAS that does nothing: it writes down its calls, and fails where a test asks for it. The
- * test reads the calls as lines of text. Handles are numbers that nothing dereferences. Compiled
- * with WITHOUT_NOTES it does not write them down, so that instructions of the caller are counted. */
+ * test reads the calls as lines of text. Handles are numbers that nothing dereferences.
+ * With WITHOUT_NOTES it does not write them down, so that the caller's instructions are counted. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>

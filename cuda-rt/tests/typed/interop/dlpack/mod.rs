@@ -48,8 +48,8 @@ unsafe extern "C" fn delete_unversioned(managed: *mut DLManagedTensor) {
     unsafe { &*producer }.fetch_add(1, Ordering::SeqCst);
 }
 
-/// The addresses of all producers: they live as long as the process, because a deleter may run late.
-/// What stands in a list is no leak for the leak sanitizer.
+/// The addresses of all producers: they live as long as the process, because a deleter may run
+/// late. What stands in a list is no leak for the leak sanitizer.
 static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 impl Producer {
