@@ -73,25 +73,39 @@ pub(crate) trait MinMax: Copy {
     fn maximum(self, other: Self) -> Self;
 }
 
+/// A minimum or a maximum, in inline assembly: LLVM believes that the minimum of two negative NaNs
+/// is negative, and the GPU gives 0x7fffffff. The name of the register tells `kernel-build` that
+/// LLVM knows nothing of the result (`verify/nan_bits.rs`). `ptxas` removes the `mov`.
+#[cfg(target_arch = "nvptx64")]
+macro_rules! any_nan {
+    ($instruction:literal, $register:ident, $size:literal, $left:expr, $right:expr) => {{
+        let result;
+        // SAFETY: the instructions compute on registers, and touch no memory.
+        unsafe {
+            core::arch::asm!(
+                concat!(
+                    "{{ .reg .", $size, " cuda_rt_any_nan; ", $instruction, " cuda_rt_any_nan, {1}, {2}; ",
+                    "mov.", $size, " {0}, cuda_rt_any_nan; }}"
+                ),
+                out($register) result, in($register) $left, in($register) $right,
+                options(pure, nomem, nostack)
+            );
+        }
+        result
+    }};
+}
+
 macro_rules! min_max {
-    ($($float:ident, $nan:expr, $min:literal, $max:literal;)*) => { $(
+    ($($float:ident, $nan:expr, $register:ident, $size:literal, $min:literal, $max:literal;)*) => { $(
         #[cfg(target_arch = "nvptx64")]
         impl MinMax for $float {
             #[inline(always)]
             fn minimum(self, other: Self) -> Self {
-                unsafe extern "C" {
-                    #[link_name = $min]
-                    safe fn min(left: $float, right: $float) -> $float;
-                }
-                min(self, other)
+                any_nan!($min, $register, $size, self, other)
             }
             #[inline(always)]
             fn maximum(self, other: Self) -> Self {
-                unsafe extern "C" {
-                    #[link_name = $max]
-                    safe fn max(left: $float, right: $float) -> $float;
-                }
-                max(self, other)
+                any_nan!($max, $register, $size, self, other)
             }
         }
 
@@ -124,6 +138,6 @@ macro_rules! min_max {
 }
 
 min_max! {
-    f32, 0x7fff_ffff, "llvm.nvvm.fmin.f", "llvm.nvvm.fmax.f";
-    f64, 0x7fff_ffff_ffff_ffff, "llvm.nvvm.fmin.d", "llvm.nvvm.fmax.d";
+    f32, 0x7fff_ffff, reg32, "b32", "min.f32", "max.f32";
+    f64, 0x7fff_ffff_ffff_ffff, reg64, "b64", "min.f64", "max.f64";
 }

@@ -237,6 +237,16 @@ pub enum BuildError {
         /// The kernels, or functions that are part of one.
         kernels: Vec<String>,
     },
+    /// The kernels access some elements of a vector of `core::simd`, and leave others out. LLVM
+    /// reads all elements instead, also those behind the memory.
+    #[error(
+        "LLVM reads elements of a vector that the program leaves out: move arrays, or one element after the other, instead of parts of a `Simd`, in {}",
+        functions.join(", ")
+    )]
+    MaskedVector {
+        /// The kernels, or functions that are part of one.
+        functions: Vec<String>,
+    },
     /// A kernel keeps an array in local memory, and did not [ask](crate::Kernels::local_memory) for
     /// it. Local memory is part of device memory.
     #[error(

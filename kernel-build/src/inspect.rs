@@ -20,6 +20,10 @@ pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<Str
     if !kernels.is_empty() {
         return Err(BuildError::InexactRemainder { kernels });
     }
+    let functions = masked_vectors(llvm_ir);
+    if !functions.is_empty() {
+        return Err(BuildError::MaskedVector { functions });
+    }
     let entries = entries(ptx);
     if entries.is_empty() {
         return Err(BuildError::NoEntries {
@@ -60,9 +64,23 @@ fn entries(ptx: &str) -> Vec<String> {
         .collect()
 }
 
-/// The functions with a remainder of floats, which LLVM computes on a GPU by a rounded division. In
-/// LLVM's text, the lines of a function are indented, and the lines of constants are not.
+/// The functions with a remainder of floats, which LLVM computes on a GPU by a rounded division.
 fn inexact_remainders(llvm_ir: &str) -> Vec<String> {
+    functions_with(llvm_ir, |line| line.contains(" = frem "))
+}
+
+/// The functions with an access to some elements of a vector. For a GPU, LLVM 22 reads all elements
+/// instead, also those that lie behind the memory, and forgets the values that the others have
+/// (llvm/llvm-project#159387).
+fn masked_vectors(llvm_ir: &str) -> Vec<String> {
+    functions_with(llvm_ir, |line| {
+        line.contains(" @llvm.masked.") || line.contains(" @llvm.vp.")
+    })
+}
+
+/// The functions with such an instruction. In LLVM's text, the lines of a function are indented,
+/// and the lines of constants are not.
+fn functions_with(llvm_ir: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let mut function = "";
     let mut found: Vec<String> = Vec::new();
     for line in llvm_ir.lines() {
@@ -72,7 +90,7 @@ fn inexact_remainders(llvm_ir: &str) -> Vec<String> {
                 .and_then(|(_, rest)| rest.split('(').next())
                 .unwrap_or("")
                 .trim_matches('"');
-        } else if line.starts_with(' ') && line.contains(" = frem ") {
+        } else if line.starts_with(' ') && is_wanted(line) {
             // The entry's name is the kernel's name, two underscores and a hash.
             let name = format!(
                 "`{}`",
@@ -210,5 +228,21 @@ ret;
         let ptx = ptx().replace("ret;", "bar.sync 0, 32;");
         let error = inspect("p", &ptx, "").unwrap_err();
         assert!(matches!(error, BuildError::Refused(_)), "{error}");
+    }
+
+    /// As rustc writes `Simd::load_or_default` for an array of three elements.
+    #[test]
+    fn an_access_to_some_elements_of_a_vector_is_refused() {
+        let load = "  %v = call <4 x i32> @llvm.masked.load.v4i32.p0(ptr align 4 %mine, <4 x i1> <i1 true, i1 true, i1 true, i1 false>, <4 x i32> zeroinitializer)";
+        let ir = format!("define ptx_kernel void @sum__01(i64 %n) {{\n{load}\n  ret void\n}}\n");
+        let error = inspect("k", "", &ir).unwrap_err();
+        assert!(
+            matches!(&error, BuildError::MaskedVector { functions } if functions == &["`sum`"]),
+            "{error}"
+        );
+        assert_eq!(
+            masked_vectors("declare <4 x i32> @llvm.masked.load.v4i32.p0(ptr)\n"),
+            [""; 0]
+        );
     }
 }

@@ -205,6 +205,7 @@ impl Kernels {
     ///   [`ProfileSetting`](BuildError::ProfileSetting),
     ///   [`FlagsUnknown`](BuildError::FlagsUnknown),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),
+    ///   [`MaskedVector`](BuildError::MaskedVector),
     ///   [`LocalMemory`](BuildError::LocalMemory), [`TooLarge`](BuildError::TooLarge),
     ///   [`NoSuchKernel`](BuildError::NoSuchKernel),
     ///   [`Unsearched`](BuildError::Unsearched),

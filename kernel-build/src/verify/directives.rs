@@ -19,14 +19,14 @@ pub(super) fn version(cursor: &mut Cursor<'_, '_>) -> Result<(), Refusal> {
     }
 }
 
-/// `.target name, …`
-pub(super) fn target(cursor: &mut Cursor<'_, '_>) -> Result<(), Refusal> {
+/// `.target name, …`: the first name.
+pub(super) fn target<'a>(cursor: &mut Cursor<'a, '_>) -> Result<&'a str, Refusal> {
     cursor.expect(".target")?;
-    name(cursor)?;
+    let architecture = name(cursor)?;
     while cursor.take(",") {
         name(cursor)?;
     }
-    Ok(())
+    Ok(architecture)
 }
 
 /// `.address_size 64`

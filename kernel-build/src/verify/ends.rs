@@ -14,9 +14,22 @@ use super::parse::Module;
 
 /// Writes a trap before each `exit` of LLVM. LLVM writes the instruction in a line of its own, as
 /// inline assembly.
+///
+/// From sm_100 on, functions that never return are declared `.noreturn`, and LLVM ends them with a
+/// call that never returns. The code of a call stands in braces of its own. Behind such a call, at
+/// the function's end, this function writes a trap too.
 pub(super) fn trap_before_exits(ptx: &str) -> String {
     let mut out = String::with_capacity(ptx.len());
+    let mut last = "";
     for line in ptx.split_inclusive('\n') {
+        if line.trim_end() == "}" && last.starts_with('}') {
+            out.push_str("\ttrap; // behind a call that never returns\n");
+        }
+        let code = line.split("//").next().unwrap_or("").trim();
+        // With source lines, LLVM ends a function with a label that no instruction names.
+        if !code.is_empty() && !code.ends_with(':') {
+            last = if line.starts_with('}') { "" } else { code };
+        }
         if line.trim() == "exit;" {
             out.push_str(&line.replace("exit;", "trap; exit;"));
         } else {
@@ -163,6 +176,28 @@ mod tests {
         assert!(written.contains("asm\n\ttrap; exit;\n\t//"), "{written}");
         verify(&written).unwrap();
         assert_eq!(trap_before_exits(&written), written);
+    }
+
+    /// As LLVM writes it for sm_100.
+    #[test]
+    fn a_trap_is_written_behind_a_call_that_never_returns() {
+        let function = |end: &str| {
+            format!(
+                ".func calls()\n.noreturn\n{{\n\n\t{{ // callseq 5, 0\n\tcall.uni fails, ();\n\t}} // callseq 5\n{end}\n}}\n"
+            )
+        };
+        let with = |end: &str| {
+            let functions = format!(".func fails() .noreturn {{ trap; }}\n{}", function(end));
+            returning(functions.leak(), "@%p1 bra L;\ncall.uni calls, ();\ntrap;\nL:")
+        };
+        for end in ["", "$L__func_end0:"] {
+            with(end).refused("behind the last instruction of `calls`");
+            let written = provable(with(end).ptx()).unwrap();
+            assert_eq!(written.matches("\ttrap; // behind").count(), 1, "{written}");
+            verify(&written).unwrap();
+        }
+        let returns = function("\tret;");
+        assert_eq!(trap_before_exits(&returns), returns);
     }
 
     #[test]

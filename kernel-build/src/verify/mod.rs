@@ -13,6 +13,7 @@
 //!   (`filled`);
 //! - each loop that may never end contains an instruction that NVIDIA's compiler keeps (`loops`,
 //!   `counter`);
+//! - where someone may look at the bits of a NaN, its sign is what LLVM believes (`nan_bits`);
 //! - no name means two things (`names`);
 //! - no variable is so large that offsets wrap (`sizes`);
 //! - no function is recursive.
@@ -33,6 +34,7 @@ mod definitions;
 mod directives;
 mod ends;
 mod error;
+mod exact_nans;
 mod filled;
 mod graph;
 mod instruction;
@@ -41,6 +43,7 @@ mod lex;
 mod loops;
 mod name_parts;
 mod names;
+mod nan_bits;
 mod operands;
 mod origin;
 mod parameters;
@@ -141,6 +144,7 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     let mut verified = Verified::default();
     for module in &modules(ptx)? {
         check_variables(module)?;
+        nan_bits::check(module)?;
         let checker = Checker::new(module)?;
         prove(&checker, &mut verified, |entry| {
             parameters::compare(module, entry)
@@ -150,20 +154,26 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     Ok(verified)
 }
 
-/// Makes a text provable. It writes a trap before each `exit`, and adds an instruction to each loop
-/// that may never end, so that NVIDIA's compiler keeps the loop. If the proof fails, it writes a
+/// Makes a text provable. It writes a trap before each `exit`, and instructions that are exact for
+/// NaNs where someone may look at their bits. It adds an instruction to each loop that may never
+/// end, so that NVIDIA's compiler keeps the loop. If the proof fails, it writes a
 /// value into the registers that a path reads before any write. If the proof still fails, it does
-/// the same for local memory.
+/// the same for arguments of calls, and then for local memory.
 ///
 /// # Errors
 /// A part of the text that cannot be read.
 pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
     let ptx = ends::trap_before_exits(&ptx);
+    let ptx = exact_nans::rewrite(&ptx)?;
     let ptx = loops::keep(&ptx)?;
     if verify(&ptx).is_ok() {
         return Ok(ptx);
     }
     let ptx = definitions::write_unwritten(&ptx)?;
+    if verify(&ptx).is_ok() {
+        return Ok(ptx);
+    }
+    let ptx = written::write_arguments(&ptx)?;
     if verify(&ptx).is_ok() {
         return Ok(ptx);
     }
@@ -205,6 +215,8 @@ mod endless;
 mod memory_oracle;
 #[cfg(test)]
 mod mutants;
+#[cfg(test)]
+mod nans;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]

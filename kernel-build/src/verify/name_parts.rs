@@ -18,13 +18,11 @@ const TOGETHER: &[&str] = &[
     "uni", "ballot", "warp", "add", "min", "max", "cta",
 ];
 /// Sums, products and quotients of integers and floats.
-const ARITHMETIC: &[&str] = &[
-    "rn", "rz", "rm", "rp", "ftz", "sat", "relu", "cc", "lo", "hi", "wide",
-];
+const ARITHMETIC: &[&str] = &["rn", "rz", "rm", "rp", "ftz", "sat", "cc", "lo", "hi", "wide"];
 /// Functions of floats.
 const FUNCTIONS: &[&str] = &["approx", "full", "rn", "rz", "rm", "rp", "ftz"];
 const CONVERSIONS: &[&str] = &[
-    "rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", "ftz", "sat", "relu",
+    "rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi", "ftz", "sat",
 ];
 const COMPARISONS: &[&str] = &[
     "eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs", "equ", "neu", "ltu", "leu", "gtu", "geu",
@@ -44,8 +42,9 @@ fn of_base(base: &str) -> &'static [&'static str] {
         "mul24" | "mad24" => &["lo", "hi", "sat"],
         "dp2a" => &["lo", "hi"],
         "div" | "rcp" | "sqrt" | "rsqrt" | "sin" | "cos" | "lg2" | "ex2" | "tanh" => FUNCTIONS,
-        "abs" | "neg" | "slct" => &["ftz"],
-        "min" | "max" => &["ftz", "NaN", "xorsign", "abs", "relu"],
+        "slct" => &["ftz"],
+        // `nan_bits.rs` knows what LLVM believes of these forms, and no others.
+        "min" | "max" => &["ftz", "NaN"],
         "cvt" => CONVERSIONS,
         "cvta" => &["to", "global", "shared", "local", "const", "param"],
         "isspacep" => SPACES,

@@ -11,6 +11,8 @@ use super::variable::{Space, Variable, variable};
 /// A module.
 #[derive(Debug, Default)]
 pub(super) struct Module<'a> {
+    /// The architecture: `sm_80`.
+    pub(super) target: &'a str,
     pub(super) variables: Vec<Variable<'a>>,
     pub(super) functions: Vec<Function<'a>>,
     /// Source files, by their number in `.file`.
@@ -52,7 +54,10 @@ impl<'a> Module<'a> {
         let line = cursor.line();
         match word {
             ".version" => directives::version(cursor),
-            ".target" => directives::target(cursor),
+            ".target" => {
+                self.target = directives::target(cursor)?;
+                Ok(())
+            }
             ".address_size" => directives::address_size(cursor),
             ".file" => {
                 let (number, path) = directives::file(cursor)?;

@@ -16,7 +16,7 @@ use super::body::{Body, Instruction, Kind, Name, Operand};
 use super::bytes::Bytes;
 use super::error::Refusal;
 use super::graph::{End, Graph};
-use super::instruction::{Effect, PATHS, width};
+use super::instruction::{Effect, PATHS, arguments, effect, width};
 use super::variable::Space;
 
 /// The loads of local memory that some path to them has not written.
@@ -316,7 +316,7 @@ pub(super) fn write_local(ptx: &str) -> Result<String, Refusal> {
                 let size = body.sizes.get(&Name(at)).copied().unwrap_or(u64::MAX);
                 if *kind == Kind::Variable(Space::Local) && size <= LARGEST {
                     let align = body.aligns.get(&Name(at)).copied().unwrap_or(1);
-                    fill(&mut added, name, size, align);
+                    fill(&mut added, ("local", name), size, align);
                 }
             }
             before.insert(first.line, added);
@@ -334,14 +334,73 @@ pub(super) fn write_local(ptx: &str) -> Result<String, Refusal> {
     Ok(out)
 }
 
-/// Adds the lines that write 0 into a variable.
-fn fill(out: &mut String, name: &str, size: u64, align: u64) {
+/// Writes 0 into the arguments of calls of which the text writes not all bytes, before the text
+/// writes any. LLVM leaves a part of an argument out that holds no value, for example the contents
+/// of a `None`. Arguments of more than [`LARGEST`] bytes stay as they are.
+///
+/// # Errors
+/// A text that the verifier cannot read.
+pub(super) fn write_arguments(ptx: &str) -> Result<String, Refusal> {
+    let lines: Vec<&str> = ptx.split_inclusive('\n').collect();
+    // By the line of an argument's declaration.
+    let mut after: BTreeMap<usize, String> = BTreeMap::new();
+    for module in super::modules(ptx)? {
+        for function in &module.functions {
+            let Some(body) = &function.body else { continue };
+            let given = function.results.len() + function.parameters.len();
+            let mut written: HashMap<Name, Bytes> = HashMap::new();
+            for instruction in body.instructions() {
+                if let (Ok(Effect::Store(access)), Some(Operand::Address(base, offset))) =
+                    (effect(instruction), instruction.operands.first())
+                    && access.space == Some(Space::Param)
+                    && let Operand::Name(name) = **base
+                {
+                    let bytes = Bytes::of_access(*offset, width(instruction.opcode));
+                    written.entry(name).or_default().add_all(&bytes);
+                }
+                if effect(instruction) != Ok(Effect::Call) {
+                    continue;
+                }
+                for argument in arguments(instruction) {
+                    let Operand::Name(name) = argument else { continue };
+                    let size = body.sizes.get(name).copied().unwrap_or(u64::MAX);
+                    let is_whole = written
+                        .remove(name)
+                        .is_some_and(|bytes| bytes.contains(&Bytes::of_size(size)));
+                    let (text, kind) = &body.names[name.0];
+                    let is_own = name.0 >= given && *kind == Kind::Variable(Space::Param);
+                    if is_whole || !is_own || size > LARGEST {
+                        continue;
+                    }
+                    let call = (instruction.line as usize).min(lines.len());
+                    let declares = |line: &&str| {
+                        let mut words = line.trim().split(|c: char| c.is_whitespace() || "[;".contains(c));
+                        words.next() == Some(".param") && words.any(|word| word == text)
+                    };
+                    if let Some(at) = lines[..call].iter().rposition(|line| declares(&line)) {
+                        let align = body.aligns.get(name).copied().unwrap_or(1);
+                        fill(after.entry(at).or_default(), ("param", text), size, align);
+                    }
+                }
+            }
+        }
+    }
+    let mut out = String::with_capacity(ptx.len());
+    for (at, line) in lines.into_iter().enumerate() {
+        out.push_str(line);
+        out.push_str(after.get(&at).map_or("", String::as_str));
+    }
+    Ok(out)
+}
+
+/// Adds the lines that write 0 into a variable of this state space and name.
+fn fill(out: &mut String, (space, name): (&str, &str), size: u64, align: u64) {
     let mut at = 0;
     while at < size {
         let fits = |step: &u64| align.is_multiple_of(*step) && at.is_multiple_of(*step) && at + step <= size;
         let step = [8, 4, 2, 1].into_iter().find(fits).unwrap_or(1);
         out.push_str(&format!(
-            "\tst.local.b{} \t[{name}+{at}], 0; // nothing wrote it before\n",
+            "\tst.{space}.b{} \t[{name}+{at}], 0; // nothing wrote it before\n",
             8 * step
         ));
         at += step;

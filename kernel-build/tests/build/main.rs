@@ -7,6 +7,7 @@ mod features;
 mod local_memory;
 mod loops;
 mod modules;
+mod nans;
 mod openings;
 mod proof;
 mod script;

@@ -1,0 +1,153 @@
+//! The bits of NaNs, of which LLVM believes the sign, and by which it drops checks of bounds.
+
+use std::fs;
+
+use kernel_build::verify::verify;
+use kernel_build::{BuildError, Kernels};
+
+use crate::{compile, compile_with, package};
+
+/// LLVM drops the check of each index here. For a NaN, `neg` and `max` of PTX give 0x7fffffff.
+const KERNELS: &str = r"
+    const SIGN: u32 = 1 << 31;
+    fn number(y: f32) -> usize { 7u32.wrapping_sub(y.to_bits() >> 29) as usize }
+    fn negative(x: f32) -> f32 { f32::from_bits(x.to_bits() | SIGN) }
+
+    #[kernel]
+    fn forge(i: Index1, input: &[f32], mut out: PerThread<u32>, mut seen: PerThread<f32>, at: u32, to: u64) {
+        let y = -(input[i.get()].abs());
+        let mut indices = [None; 4];
+        indices[at as usize % 4] = Some(i);
+        let mut mine = [[0u64; 2]; 4];
+        mine[number(y)] = [1, to];
+        if let Some(o) = seen.get_mut(i) { *o = y; }
+        let Some(index) = indices[(at as usize + 1) % 4] else { return };
+        if let Some(o) = out.get_mut(index) { *o = mine[(at as usize + 2) % 4][1] as u32; }
+    }
+    #[kernel]
+    fn bins(i: Index1, input: &[f32], mut out: PerThread<u32>, mut largest: PerThread<f32>) {
+        let mut counts = [0u32; 256];
+        let mut low = -0.0f32;
+        for value in input {
+            let low_of = -value.abs();
+            low = low.min(low_of);
+            counts[(low_of.to_bits() >> 23) as usize - 256] += 1;
+            if let Some(l) = largest.get_mut(i) { *l += low_of; }
+        }
+        if let (Some(o), Some(l)) = (out.get_mut(i), largest.get_mut(i)) { *o = counts[i.get() % 256]; *l = low; }
+    }
+    #[kernel(block = 64)]
+    fn shared(mut block: Block, tile: BlockUninit<u32, 4>, input: &[f32], mut out: PerThread<u32>) {
+        let tile = tile.init(&mut block, |_, at| at as u32);
+        let view = tile.view();
+        block.threads(|t| {
+            let y = negative(input[t.position()]).max(negative(input[0]));
+            if let Some(i) = t.index_in_launch() { out.set(i, view.slice(t)[number(y)]); }
+        });
+    }
+    #[kernel]
+    fn doubles(i: Index1, input: &[f64], table: &[u32], mut out: PerThread<f64>, mut chosen: PerThread<u32>) {
+        let Some(table) = table.first_chunk::<4>() else { return };
+        let y = -(input[i.get()].abs());
+        if let (Some(o), Some(s)) = (out.get_mut(i), chosen.get_mut(i)) {
+            *o = y;
+            *s = table[7usize.wrapping_sub((y.to_bits() >> 61) as usize)];
+        }
+    }";
+
+#[test]
+fn a_sign_that_llvm_believes_of_a_nan_is_kept() {
+    let package = package("signs-of-nans", KERNELS);
+    let Some(module) = compile_with(&Kernels::new(package.path()).local_memory("*")) else {
+        return;
+    };
+    let ptx = module.unwrap().ptx;
+    // The text with the instructions of LLVM again.
+    let mut count = 0;
+    for line in ptx.lines().filter(|line| line.ends_with("of NaNs too")) {
+        let (code, comment) = line.trim().split_once(" // ").unwrap();
+        let opcode = comment.split(',').next().unwrap();
+        let operands: Vec<&str> = code
+            .split([' ', ',', ';'])
+            .filter(|word| word.starts_with("%r"))
+            .collect();
+        let inexact = match opcode.split('.').next().unwrap() {
+            "neg" | "abs" => format!("{opcode} {}, {};", operands[0], operands[1]),
+            // The operands of the minimum, and then its result.
+            _ => format!("{opcode} {}, {}, {};", operands[2], operands[0], operands[1]),
+        };
+        let refusal = verify(&ptx.replacen(line, &inexact, 1)).unwrap_err().to_string();
+        assert!(refusal.contains("gives any NaN"), "{inexact}: {refusal}");
+        count += 1;
+    }
+    assert!(count >= 8, "{ptx}");
+}
+
+/// The sign of an operand of a sum stays in the sum's instruction, where it costs nothing.
+#[test]
+fn a_sign_that_nobody_looks_at_stays_as_it_is() {
+    let source = "#[kernel]
+         pub fn k(i: Index1, x: &[f32], y: &[f32], mut out: PerThread<f32>) {
+             let (Some(x), Some(y)) = (x.get(i.get()), y.get(i.get())) else { return };
+             if let Some(o) = out.get_mut(i) { *o = device_std::Float::mul_add(-x, *y, y.abs()); }
+         }";
+    let package = package("signs-of-operands", source);
+    if let Some(module) = compile(package.path()) {
+        let ptx = module.unwrap().ptx;
+        assert!(ptx.contains("neg.f32") && ptx.contains("abs.f32"), "{ptx}");
+        assert!(!ptx.contains("NaNs too"), "{ptx}");
+    }
+}
+
+/// A crate chooses its name. LLVM reads four elements of the array of three.
+#[test]
+fn a_part_of_a_vector_is_read_by_no_crate_of_any_name() {
+    let source = "use core::simd::prelude::*;
+         #[kernel]
+         fn unwritten(i: Index1, input: &[u32], at: u32, mut out: PerThread<[u32; 4]>) {
+             let mut mine = [5u32; 3];
+             mine[at as usize % 3] = input[i.get()];
+             let v = Simd::<u32, 4>::load_or_default(&mine);
+             if let Some(o) = out.get_mut(i) { *o = v.to_array(); }
+         }";
+    let package = package("parts-of-vectors", source);
+    let manifest = package.path().join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, format!("{text}[lib]\nname = \"bytemuck\"\n")).unwrap();
+    let root = package.path().join("src/lib.rs");
+    let text = fs::read_to_string(&root).unwrap();
+    fs::write(&root, text.replace("abi_ptx", "abi_ptx, portable_simd")).unwrap();
+    match compile(package.path()) {
+        Some(Err(BuildError::UnstableFeature { .. })) | None => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A `None` has no value, so LLVM writes none into the parameter of the call.
+#[test]
+fn a_none_is_passed_to_a_function() {
+    let source = "#[inline(never)]
+         fn pick(a: Option<u64>, b: u64) -> u64 { a.unwrap_or(b.rotate_left(3)) }
+         #[kernel]
+         fn none(i: Index1, mut out: PerThread<u64>) {
+             if let Some(o) = out.get_mut(i) { let x = pick(None, *o); *o = pick(Some(x), 5); }
+         }";
+    let package = package("nones", source);
+    if let Some(module) = compile(package.path()) {
+        module.unwrap();
+    }
+}
+
+/// From sm_100 on, LLVM ends such a function with the call.
+#[test]
+fn functions_that_never_return_end_for_sm_100() {
+    let source = "#[kernel]
+         fn k(i: Index1, input: &[u32], mut out: PerThread<u32>) {
+             if let (Some(o), Some(x)) = (out.get_mut(i), input.get(i.get())) { *o = x.checked_mul(3).unwrap(); }
+         }";
+    let package = package("unwraps", source);
+    if let Some(module) = compile_with(&Kernels::new(package.path()).architecture("sm_100")) {
+        let ptx = module.unwrap().ptx;
+        assert!(ptx.contains(".noreturn"), "{ptx}");
+    }
+}
