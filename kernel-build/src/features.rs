@@ -47,8 +47,8 @@ const FEATURES: &str = "abi_ptx,doc_cfg,f128,f16";
 /// `core_intrinsics` opens safe functions, such as `wrapping_add`, whose types rustc checks only
 /// while it makes code: a search in the expanded text refuses all intrinsics but two, which are
 /// right for any type (`features/expanded.rs`). `portable_simd` opens accesses to parts of vectors,
-/// which LLVM gets wrong: a search in the LLVM IR refuses them (`inspect.rs`). libm enables the feature only if a crate asks for
-/// its `unstable-intrinsics`, and is refused then.
+/// which LLVM gets wrong: a search in the LLVM IR refuses them (`inspect.rs`). libm enables the
+/// feature only if a crate asks for its `unstable-intrinsics`, and is refused then.
 const OF_CRATES: &str = "\
     device_std:asm_experimental_arch,auto_traits,core_float_math,core_intrinsics,gpu_intrinsics,\
     gpu_launch_sized_workgroup_mem,link_llvm_intrinsics,negative_impls,portable_simd,stdarch_nvptx \
