@@ -373,11 +373,11 @@ pub(super) fn write_arguments(ptx: &str) -> Result<String, Refusal> {
                         continue;
                     }
                     let call = (instruction.line as usize).min(lines.len());
-                    let declares = |line: &&str| {
+                    let declares = |line: &str| {
                         let mut words = line.trim().split(|c: char| c.is_whitespace() || "[;".contains(c));
                         words.next() == Some(".param") && words.any(|word| word == text)
                     };
-                    if let Some(at) = lines[..call].iter().rposition(|line| declares(&line)) {
+                    if let Some(at) = lines[..call].iter().rposition(|line| declares(line)) {
                         let align = body.aligns.get(name).copied().unwrap_or(1);
                         fill(after.entry(at).or_default(), ("param", text), size, align);
                     }
