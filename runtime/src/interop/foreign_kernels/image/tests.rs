@@ -55,7 +55,7 @@ fn attack_read_a_small_cubin_whose_sections_overlap() {
     let start = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
     let mut table = file.split_off(start);
     let symbols = file.len();
-    let mut symbol = vec![0; 24];
+    let mut symbol = [0; 24];
     (symbol[0], symbol[4], symbol[5]) = (12, 0x12, 0x10);
     file.extend(symbol.repeat(300));
     // The table of symbols, and the sections `.nv.info.f`: the whole file.
