@@ -2,8 +2,9 @@
 
 use super::{LOOK_BACK, Row, USE, WRITES};
 
-/// The rows of a layout table, which compile only with one [`LookBack`] at most. With two, two
-/// blocks could have tiles of one number, and write one tile of a `PerTile` (LOOK-BACK-2).
+/// The rows of a layout table, which compile only with one [`LookBack`](crate::LookBack) at most.
+/// With two, two blocks could have tiles of one number, and write one tile of a `PerTile`
+/// (LOOK-BACK-2).
 ///
 /// ```
 /// # use device_std::LookBack;
@@ -23,7 +24,8 @@ pub const fn one_look_back<const N: usize>(rows: [Row; N]) -> [Row; N] {
     rows
 }
 
-/// Compiles only for a layout table with one [`LookBack`] at most, as [`one_look_back`].
+/// Compiles only for a layout table with one [`LookBack`](crate::LookBack) at most, as
+/// [`one_look_back`].
 ///
 /// # Panics
 /// If there are two.
