@@ -82,6 +82,7 @@ twins! {
     h25_graph_launched_from_two_threads;
     h25_host_views_leave_a_graph;
     h25_event_enters_a_capture;
+    h25_foreign_memory_in_a_capture;
     h25_pinned_memory_adopted_in_a_capture;
     h25_updated_between_launches;
     h26_closure_borrows_the_stack;
