@@ -511,6 +511,20 @@ fn an_entry_is_made_of_one_list_of_its_parameters() {
     );
 }
 
+/// The files of a folder, and of the folders in it.
+fn sources(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else {
+            files.push(path);
+        }
+    }
+    files
+}
+
 /// The committed PTX has an entry for each kernel of its source, under the name that the host asks
 /// for. The test needs no nightly compiler, so every machine finds a signature that changed without
 /// a rebuild.
@@ -519,8 +533,8 @@ fn the_committed_ptx_has_the_entries_that_the_host_asks_for() {
     let kernels = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../device-kernels");
     let ptx = std::fs::read_to_string(kernels.join("ptx/device_kernels.ptx")).unwrap();
     let mut expected = Vec::new();
-    for file in std::fs::read_dir(kernels.join("src")).unwrap() {
-        let source = syn::parse_file(&std::fs::read_to_string(file.unwrap().path()).unwrap()).unwrap();
+    for file in sources(&kernels.join("src")) {
+        let source = syn::parse_file(&std::fs::read_to_string(file).unwrap()).unwrap();
         for item in source.items {
             let syn::Item::Fn(mut function) = item else {
                 continue;
