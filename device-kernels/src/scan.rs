@@ -51,18 +51,7 @@ pub fn inclusive_scan<T: TileValue + PhaseSafe, O: Operator<T>>(
     look_back: LookBack<u64>,
     output: PerTile<T, 4, 5>,
 ) {
-    let source = Source::of(input, output.len());
-    let (before, (values, offset), tile) =
-        look_back.scan::<O, T, _, _, 8>(&mut block, &mut seen, |block, tile| {
-            in_tile::<T, O, true>(block, &mut scratch, source, tile)
-        });
-    block.threads(|thread| {
-        let (mut values, offset) = (values.get(thread), O::combine(before, offset.get(thread)));
-        unroll!(for k in 0..5 {
-            values[k] = values[k].map(|value: T| O::combine(offset, value));
-        });
-        output.set(&tile, thread, values);
-    });
+    scan::<T, O, true>(&mut block, (&mut scratch, &mut seen), input, look_back, &output);
 }
 
 /// Element i of `output` becomes the combination of the elements 0 to i - 1 of `input` by the
@@ -96,11 +85,23 @@ pub fn exclusive_scan<T: TileValue + PhaseSafe, O: Operator<T>>(
     look_back: LookBack<u64>,
     output: PerTile<T, 4, 5>,
 ) {
+    scan::<T, O, false>(&mut block, (&mut scratch, &mut seen), input, look_back, &output);
+}
+
+/// The body of a scan. `room` is shared memory of the block: for the warps of a tile, and for the
+/// tiles that it looks back at.
+#[inline(always)]
+fn scan<'b, T: TileValue + PhaseSafe, O: Operator<T>, const IS_INCLUSIVE: bool>(
+    block: &mut Block<'b>,
+    (scratch, seen): (&mut BlockUninit<'_, T, 8>, &mut BlockUninit<'_, [u32; 3], 8>),
+    input: &[T],
+    look_back: LookBack<'b, u64>,
+    output: &PerTile<'_, T, CHUNK, CHUNKS>,
+) {
     let source = Source::of(input, output.len());
-    let (before, (values, offset), tile) =
-        look_back.scan::<O, T, _, _, 8>(&mut block, &mut seen, |block, tile| {
-            in_tile::<T, O, false>(block, &mut scratch, source, tile)
-        });
+    let (before, (values, offset), tile) = look_back.scan::<O, T, _, _, 8>(block, seen, |block, tile| {
+        in_tile::<T, O, IS_INCLUSIVE>(block, scratch, source, tile)
+    });
     block.threads(|thread| {
         let (mut values, offset) = (values.get(thread), O::combine(before, offset.get(thread)));
         unroll!(for k in 0..5 {

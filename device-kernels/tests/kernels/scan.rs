@@ -30,7 +30,8 @@ const LENGTHS: [usize; 15] = [
 
 /// Scans of each length from and to each address, one after the other with the same words.
 macro_rules! scans {
-    ($kernel:ident, $type:ty, $operator:ty, $values:expr, $from:expr, |$before:ident, $value:ident| $next:expr, $first:literal) => {{
+    ($kernel:ident, $type:ty, $operator:ty, $values:expr, $from:expr, $next:expr, $first:expr) => {{
+        let combine: fn($type, $type) -> $type = $next;
         let stream = compute();
         let most = LENGTHS[LENGTHS.len() - 1];
         let values: Vec<$type> = $values(most + 3);
@@ -49,17 +50,16 @@ macro_rules! scans {
                 let (input, written) = (&device[from..], &mut output[to..to + len]);
                 $kernel::<$type, $operator, _>(&stream, grid, input, &mut words, written).unwrap();
                 let output = download(&stream, &output);
-                let mut $before: $type = $from;
+                let mut before: $type = $from;
                 for at in 0..len {
-                    let $value = values[from + at];
-                    let next: $type = $next;
-                    let expected = if $first == 0 { next } else { $before };
+                    let next = combine(before, values[from + at]);
+                    let expected = if $first == 0 { next } else { before };
                     assert!(
                         output[to + at] == expected,
                         "{len} elements from {from} to {to}, {at}: {} instead of {expected}",
                         output[to + at]
                     );
-                    $before = next;
+                    before = next;
                 }
                 assert!(
                     output[..to]
@@ -81,102 +81,69 @@ fn small(len: usize) -> impl Iterator<Item = u32> {
     words(len).map(|bits| bits % 4)
 }
 
+/// Sums of all types of element, by the kernel `$scan`, as [`scans!`] compares them.
+macro_rules! sums {
+    ($scan:ident, $from:expr) => {{
+        let wrapping = |len| words(len).map(|bits| bits as i32);
+        let large = |len| words(len).map(|bits| u64::from(bits) << 25);
+        scans!(
+            $scan,
+            u32,
+            Sum,
+            |len| words(len).collect(),
+            0,
+            u32::wrapping_add,
+            $from
+        );
+        scans!(
+            $scan,
+            i32,
+            Sum,
+            |len| wrapping(len).collect(),
+            0,
+            i32::wrapping_add,
+            $from
+        );
+        scans!(
+            $scan,
+            u64,
+            Sum,
+            |len| large(len).collect(),
+            0,
+            u64::wrapping_add,
+            $from
+        );
+        let small = |len| small(len).map(|bits| bits as f32);
+        scans!(
+            $scan,
+            f32,
+            Sum,
+            |len| small(len).collect(),
+            0.0,
+            |sum, value| sum + value,
+            $from
+        );
+        let exact = |len| words(len).map(f64::from);
+        scans!(
+            $scan,
+            f64,
+            Sum,
+            |len| exact(len).collect(),
+            0.0,
+            |sum, value| sum + value,
+            $from
+        );
+    }};
+}
+
 #[test]
 fn inclusive_sums_hold_every_element_up_to_their_own() {
-    scans!(
-        inclusive_scan,
-        u32,
-        Sum,
-        |len| words(len).collect(),
-        0,
-        |before, value| before.wrapping_add(value),
-        0
-    );
-    scans!(
-        inclusive_scan,
-        i32,
-        Sum,
-        |len| words(len).map(|bits| bits as i32).collect(),
-        0,
-        |before, value| before.wrapping_add(value),
-        0
-    );
-    scans!(
-        inclusive_scan,
-        f32,
-        Sum,
-        |len| small(len).map(|bits| bits as f32).collect(),
-        0.0,
-        |before, value| before + value,
-        0
-    );
-    scans!(
-        inclusive_scan,
-        u64,
-        Sum,
-        |len| words(len).map(|bits| u64::from(bits) << 25).collect(),
-        0,
-        |before, value| before.wrapping_add(value),
-        0
-    );
-    scans!(
-        inclusive_scan,
-        f64,
-        Sum,
-        |len| words(len).map(f64::from).collect(),
-        0.0,
-        |before, value| before + value,
-        0
-    );
+    sums!(inclusive_scan, 0);
 }
 
 #[test]
 fn exclusive_sums_hold_every_element_before_their_own() {
-    scans!(
-        exclusive_scan,
-        u32,
-        Sum,
-        |len| words(len).collect(),
-        0,
-        |before, value| before.wrapping_add(value),
-        1
-    );
-    scans!(
-        exclusive_scan,
-        i32,
-        Sum,
-        |len| words(len).map(|bits| bits as i32).collect(),
-        0,
-        |before, value| before.wrapping_add(value),
-        1
-    );
-    scans!(
-        exclusive_scan,
-        f32,
-        Sum,
-        |len| small(len).map(|bits| bits as f32).collect(),
-        0.0,
-        |before, value| before + value,
-        1
-    );
-    scans!(
-        exclusive_scan,
-        u64,
-        Sum,
-        |len| words(len).map(|bits| u64::from(bits) << 25).collect(),
-        0,
-        |before, value| before.wrapping_add(value),
-        1
-    );
-    scans!(
-        exclusive_scan,
-        f64,
-        Sum,
-        |len| words(len).map(f64::from).collect(),
-        0.0,
-        |before, value| before + value,
-        1
-    );
+    sums!(exclusive_scan, 1);
 }
 
 #[test]

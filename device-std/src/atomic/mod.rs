@@ -288,17 +288,7 @@ impl<T: AtomicElement> Atomic<'_, T> {
         }
     }
 
-    /// The number of elements of the whole output.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the output has no elements.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+    crate::output::whole::len_of_output!();
 
     /// The same elements, with operations at the scope of the system (`atom.relaxed.sys`): for
     /// memory that the host or another GPU uses during the launch. Safe code has no such memory, so

@@ -6,6 +6,7 @@ mod per_thread;
 mod per_thread_chunk;
 mod per_thread_tile;
 mod per_tile;
+pub(crate) mod whole;
 
 pub use per_block::PerBlock;
 pub use per_row::{PerRow, RowPlace, Rows};

@@ -75,17 +75,7 @@ impl<T: Element> PerBlock<'_, T> {
         }
     }
 
-    /// The number of elements of the whole output.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the output has no elements.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+    crate::output::whole::len_of_output!();
 
     /// Writes this block's element, in the block's first thread (`st.global`).
     ///

@@ -4,6 +4,7 @@ use crate::block::{Block, Lane};
 use crate::chunk;
 use crate::element::Element;
 use crate::host_thread::HostThread;
+use crate::output::whole::whole_output;
 
 /// An output of rows of equal width, each owned by `THREADS` threads that follow each other.
 ///
@@ -133,30 +134,7 @@ impl<'a, T: Element, const N: usize, const THREADS: usize> PerRow<'a, T, N, THRE
         crate::rt::packed(7, N << 16 | THREADS)
     };
 
-    /// # Safety
-    /// PER-ROW-1.
-    #[inline(always)]
-    pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
-        const { Self::FITS };
-        Self {
-            ptr,
-            len,
-            host_thread: HostThread::current(),
-            _buffer: PhantomData,
-        }
-    }
-
-    /// The number of elements of the whole output.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the output has no elements.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+    whole_output!("PER-ROW-1.", Self::FITS);
 
     /// Opens the output as rows of `width` elements.
     ///

@@ -3,6 +3,7 @@ use core::marker::PhantomData;
 use crate::element::Element;
 use crate::host_thread::HostThread;
 use crate::index::{Index, PlaneIndex};
+use crate::output::whole::whole_output;
 
 /// An output in which each thread reaches only its own element, at the row-major position of its
 /// index.
@@ -78,29 +79,7 @@ unsafe impl<T: Element> Sync for PerThread<'_, T> {}
 unsafe impl<T: Element> crate::PhaseSafe for PerThread<'_, T> {}
 
 impl<'a, T: Element> PerThread<'a, T> {
-    /// # Safety
-    /// PER-THREAD-1.
-    #[inline(always)]
-    pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
-        Self {
-            ptr,
-            len,
-            host_thread: HostThread::current(),
-            _buffer: PhantomData,
-        }
-    }
-
-    /// The number of elements of the whole output.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the output has no elements.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+    whole_output!("PER-THREAD-1.", ());
 
     /// This thread's element, to read and write; `None` beyond the end.
     #[inline(always)]

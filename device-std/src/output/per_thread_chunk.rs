@@ -4,6 +4,7 @@ use crate::chunk;
 use crate::element::Element;
 use crate::host_thread::HostThread;
 use crate::index::Index;
+use crate::output::whole::whole_output;
 
 /// An output in which each thread owns `N` elements in a row: the thread at position i owns the
 /// elements from `N * i` on. The last thread may own fewer.
@@ -73,30 +74,7 @@ unsafe impl<T: Element, const N: usize> crate::PhaseSafe for PerThreadChunk<'_, 
 impl<T: Element, const N: usize> PerThreadChunk<'_, T, N> {
     const FITS: () = assert!(N > 0, "a chunk has elements");
 
-    /// # Safety
-    /// PER-THREAD-CHUNK-1.
-    #[inline(always)]
-    pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
-        const { Self::FITS };
-        Self {
-            ptr,
-            len,
-            host_thread: HostThread::current(),
-            _buffer: PhantomData,
-        }
-    }
-
-    /// The number of elements of the whole output.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the output has no elements.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+    whole_output!("PER-THREAD-CHUNK-1.", Self::FITS);
 
     /// Reads this thread's elements; elements beyond the end are `fill`. One load, if the elements
     /// have 4, 8 or 16 bytes together and lie aligned to that size.

@@ -4,6 +4,7 @@ use crate::chunk;
 use crate::element::Element;
 use crate::host_thread::HostThread;
 use crate::index::PlaneIndex;
+use crate::output::whole::whole_output;
 
 /// Chunks of a row that [`PerThreadTile`] gives to threads that follow each other.
 const CHUNKS: u32 = 16;
@@ -127,30 +128,7 @@ impl<T: Element, const N: usize, const ROWS: usize> PerThreadTile<'_, T, N, ROWS
         crate::rt::packed(6, N << 16 | ROWS)
     };
 
-    /// # Safety
-    /// PER-THREAD-TILE-1.
-    #[inline(always)]
-    pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
-        const { Self::FITS };
-        Self {
-            ptr,
-            len,
-            host_thread: HostThread::current(),
-            _buffer: PhantomData,
-        }
-    }
-
-    /// The number of elements of the whole output.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the output has no elements.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+    whole_output!("PER-THREAD-TILE-1.", Self::FITS);
 
     /// The elements of this thread's first chunk. Chunk k lies k · `N` rows further. Elements may
     /// lie beyond the end of the output.

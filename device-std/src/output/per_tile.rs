@@ -4,6 +4,7 @@ use crate::block::{Dimensions, Lane, Tile};
 use crate::chunk;
 use crate::element::Element;
 use crate::host_thread::HostThread;
+use crate::output::whole::whole_output;
 
 /// An output of tiles, each written by the block that has taken it ([`LookBack`](crate::LookBack)).
 /// A thread writes `K` chunks of `N` elements, at the positions that [`Tile::position`] says: the
@@ -106,30 +107,7 @@ impl<T: Element, const N: usize, const K: usize> PerTile<'_, T, N, K> {
         crate::rt::packed(8, N << 16 | K)
     };
 
-    /// # Safety
-    /// PER-TILE-1.
-    #[inline(always)]
-    pub(crate) unsafe fn new(ptr: *mut T, len: usize) -> Self {
-        const { Self::FITS };
-        Self {
-            ptr,
-            len,
-            host_thread: HostThread::current(),
-            _buffer: PhantomData,
-        }
-    }
-
-    /// The number of elements of the whole output.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the output has no elements.
-    #[inline(always)]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+    whole_output!("PER-TILE-1.", Self::FITS);
 
     /// Writes the thread's chunks of a tile: by one store for each 16 bytes, if the output begins
     /// at a multiple of 16 bytes, or of the bytes of a chunk. Elements beyond the end of the output
