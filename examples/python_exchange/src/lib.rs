@@ -107,14 +107,32 @@ impl Program {
         self.gpu.properties().name.clone()
     }
 
-    /// A tensor of `float32` with this shape, each element of which is `value`.
-    #[pyo3(signature = (shape, value, delay=0))]
-    fn filled(&self, py: Python<'_>, shape: Vec<usize>, value: f32, delay: usize) -> PyResult<Tensor> {
+    /// A tensor of `float32` with this shape, each element of which is `value`. The stream calls
+    /// `after` on the host before it writes the elements.
+    #[pyo3(signature = (shape, value, delay=0, after=None))]
+    fn filled(
+        &self,
+        py: Python<'_>,
+        shape: Vec<usize>,
+        value: f32,
+        delay: usize,
+        after: Option<Py<PyAny>>,
+    ) -> PyResult<Tensor> {
         let compute = &self.compute;
         let filled = py.detach(|| {
             // The memory holds something else until the delay is over.
             let mut y = compute.alloc_zeroed::<f32>(shape.iter().product())?;
             self.delay(compute, delay)?;
+            if let Some(after) = after {
+                // The stream waits for the GIL here. So whoever waits for the stream releases it.
+                compute.host_fn((), move |()| {
+                    Python::attach(|py| {
+                        if let Err(error) = after.call0(py) {
+                            error.write_unraisable(py, Some(after.bind(py)));
+                        }
+                    });
+                })?;
+            }
             compute.fill(&mut y, value)?;
             compute.release(y)
         });

@@ -5,6 +5,7 @@ NumPy, and are counted as skipped without it.
 """
 
 import ctypes
+import faulthandler
 import gc
 import mmap
 import os
@@ -613,6 +614,36 @@ class Order(unittest.TestCase):
             program.doubled_elsewhere(filled(), delay=5)
             program.doubled(filled())
         self.assert_no_race()
+
+
+class Waits(unittest.TestCase):
+    """A stream that calls Python goes on only while nobody keeps the GIL."""
+
+    def setUp(self):
+        # A wait that keeps the GIL never ends. This ends the process, and says where it was.
+        faulthandler.dump_traceback_later(60, exit=True)
+        self.addCleanup(faulthandler.cancel_dump_traceback_later)
+
+    def assert_python_runs_during(self, wait):
+        calls = []
+        wait(program.filled([2, 3], 3.0, after=lambda: calls.append(threading.get_ident())))
+        [thread] = calls
+        self.assertNotEqual(thread, threading.get_ident())
+
+    def test_a_wait_of_the_host_for_a_consumer_releases_the_gil(self):
+        # A simulated device has no default streams.
+        for number in [-1, None, 1, 2]:
+            self.assert_python_runs_during(lambda x: Consumer(x.__dlpack__(stream=number)).end())
+        self.assert_python_runs_during(
+            lambda x: Consumer(x.__dlpack__(stream=-1, copy=True)).end()
+        )
+
+    def test_a_wait_of_the_host_for_a_reader_of_the_interface_releases_the_gil(self):
+        self.assert_python_runs_during(lambda x: x.__cuda_array_interface__)
+
+    def test_waits_of_a_module_release_the_gil(self):
+        self.assert_python_runs_during(lambda x: program.synchronize())
+        self.assert_python_runs_during(program.values)
 
 
 @unittest.skipIf(numpy is None, "NumPy is not installed")
