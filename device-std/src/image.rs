@@ -16,7 +16,7 @@ use crate::element::Element;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Image<'a, T> {
-    // IMAGE-1. 1 ≤ width, height ≤ LONGEST_SIDE, and width * height ≤ min(pixels.len(), u32::MAX).
+    // IMAGE-1. 1 ≤ width, height ≤ LONGEST_SIDE. width * height ≤ min(pixels.len(), u32::MAX).
     pixels: &'a [T],
     width: i32,
     height: i32,

@@ -49,8 +49,8 @@ impl Drop for Handle {
     }
 }
 
-/// The product C = A·B, with all matrices stored row by row. C is `rows` × `columns`, A is `rows` ×
-/// `inner`.
+/// The product C = A·B, with all matrices stored row by row. C is `rows` × `columns`, A is `rows`
+/// × `inner`.
 pub(crate) struct Product<'a, P> {
     pub(crate) a: &'a DeviceSlice<f32, P>,
     pub(crate) b: &'a DeviceSlice<f32, P>,

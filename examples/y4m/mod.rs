@@ -26,8 +26,8 @@ pub use writer::Writer;
 const MAGIC: &[u8] = b"YUV4MPEG2";
 /// First word of a frame.
 const FRAME: &[u8] = b"FRAME";
-/// Longest accepted line in bytes, with its newline. A comment (`X…`) may be long; a file without a
-/// newline is not Y4M.
+/// Longest accepted line in bytes, with its newline. A comment (`X…`) may be long; a file without
+/// a newline is not Y4M.
 const MAX_LINE_BYTES: usize = 16 << 10;
 /// Largest accepted frame in bytes, so that a hostile header can't ask for all memory.
 const MAX_FRAME_BYTES: usize = 1 << 30;

@@ -14,9 +14,9 @@
 //! The user's configuration of cargo adds no flag of rustc to them. Cargo takes flags from one
 //! place only, and the first place is the variable [`RUSTFLAGS`]. So the flags are in this
 //! variable, and cargo reads neither `build.rustflags` nor `target.….rustflags`. Counterexample:
-//! cargo joins a setting `target.….rustflags` on the command line with the setting of the same name
-//! in each configuration file; there, the flag `-Cpasses=globalopt` turned statics into registers
-//! before the search.
+//! cargo joins a setting `target.….rustflags` on the command line with the setting of the same
+//! name in each configuration file; there, the flag `-Cpasses=globalopt` turned statics into
+//! registers before the search.
 
 use std::path::{Path, PathBuf};
 

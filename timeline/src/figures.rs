@@ -94,9 +94,9 @@ impl EngineFigures {
 }
 
 impl Figures {
-    /// 1 − busy/serial: the share of the serial time that overlap saved. It is 0 for work one after
-    /// another, and 2/3 for three engines that are always busy. It is never below 0, because time
-    /// without work counts as [idle](Self::idle_ns). `None` without work.
+    /// 1 − busy/serial: the share of the serial time that overlap saved. It is 0 for work one
+    /// after another, and 2/3 for three engines that are always busy. It is never below 0, because
+    /// time without work counts as [idle](Self::idle_ns). `None` without work.
     pub fn overlap_ratio(&self) -> Option<f64> {
         Some(1.0 - ratio(self.busy_ns, self.serial_ns)?)
     }

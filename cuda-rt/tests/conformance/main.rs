@@ -1,10 +1,10 @@
 //! One suite for every [`Driver`](cuda_rt::driver::Driver): it tests its contract, and
 //! uses nothing else.
 //!
-//! Each case is a function of a driver, and becomes one test for each backend. `simulated::…` runs
-//! it under several seeds and orders. `cuda::…` runs it on the first GPU. `cust::…` (feature
-//! `cust`) runs it there through objects of the crate cust. Without a GPU the last two print that
-//! they were skipped; with `CUDA_RT_REQUIRE_GPU=1` they fail instead.
+//! Each case is a function of a driver, and becomes one test for each backend. `simulated::…`
+//! runs it under several seeds and orders. `cuda::…` runs it on the first GPU. `cust::…`
+//! (feature `cust`) runs it there through objects of the crate cust. Without a GPU the last two
+//! print that they were skipped; with `CUDA_RT_REQUIRE_GPU=1` they fail instead.
 //!
 //! ```text
 //! cargo test -p cuda-handoff --test conformance

@@ -263,8 +263,8 @@ impl<T: Element, const N: usize, const THREADS: usize> Rows<'_, T, N, THREADS> {
             return;
         }
         // No position wraps: count > 0, so the place lies inside of the output.
-        // SAFETY: PER-ROW-1: row < rows and column < width, so the position lies below rows · width
-        // = len.
+        // SAFETY: PER-ROW-1: row < rows and column < width, so the position lies below
+        // rows · width = len.
         let first = unsafe { self.ptr.add(place.row * self.width + place.column) };
         // A loop over `values.into_iter()` keeps the array in local memory.
         for (q, value) in values.iter().enumerate() {
@@ -289,8 +289,8 @@ impl<T: Element, const N: usize, const THREADS: usize> Rows<'_, T, N, THREADS> {
         let Some((row, chunk)) = self.chunk(lane, step) else {
             return;
         };
-        // SAFETY: PER-ROW-1: row < rows and chunk < width / N, so the chunk's end lies below rows ·
-        // width = len. So nothing wraps.
+        // SAFETY: PER-ROW-1: row < rows and chunk < width / N, so the chunk's end lies below
+        // rows · width = len. So nothing wraps.
         let first = unsafe { self.ptr.add(row * self.width + chunk * N) };
         // SAFETY: PER-ROW-1: as above, N elements begin at `first`. PER-ROW-2: only this thread
         // uses them. `ptr`, whole rows and whole chunks are multiples of the alignment.

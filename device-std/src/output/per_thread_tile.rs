@@ -15,9 +15,9 @@ const CHUNKS: u32 = 16;
 /// The launch covers (width, height / (`N` · `ROWS`), rounded up) threads. Thread (x, y) owns
 /// elements of the rows from y · `ROWS` · `N` on, below (y + 1) · `ROWS` · `N`. Sixteen threads
 /// that follow each other along x own sixteen chunks that follow each other in a row; the next
-/// sixteen own the same columns of the next row, and so on for `N` rows. So `16 · N` threads own as
-/// many columns together. If fewer threads are left at the end of the launch's width, each of them
-/// owns the column at its own x: chunks along the column instead of along the row.
+/// sixteen own the same columns of the next row, and so on for `N` rows. So `16 · N` threads own
+/// as many columns together. If fewer threads are left at the end of the launch's width, each of
+/// them owns the column at its own x: chunks along the column instead of along the row.
 /// [`place`](Self::place) says which elements the first chunk has; each next one lies `N` rows
 /// further.
 ///

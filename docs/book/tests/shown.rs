@@ -3,8 +3,8 @@
 //! commands and the manifest of the first chapter, and `timeline.rs` its chart.
 //!
 //! A quoted block follows a line `<!-- from PATH -->`, with the path from the repository's root. A
-//! line `…` or `// …` stands for lines that are left out. The lines between two of these stand in
-//! the file one after another.
+//! line `…` or `// …` stands for lines that are left out. The lines between two of these stand
+//! in the file one after another.
 #![forbid(unsafe_code)]
 
 use std::fs;

@@ -7,9 +7,9 @@
 //! width of the comparison, and the counter may be wider.
 //!
 //! Until a comparison leaves the component, the compared value walks through all numbers
-//! `start + i · step` modulo 2ᴺ. These are all numbers with the start's last `s` bits, where 2ˢ is
-//! the greatest power of two that divides `step`. If one of them leaves the component, the thread
-//! runs `h` only finitely often. The start does not matter, and no overflow is assumed away.
+//! `start + i · step` modulo 2ᴺ. These are all numbers with the start's last `s` bits, where 2ˢ
+//! is the greatest power of two that divides `step`. If one of them leaves the component, the
+//! thread runs `h` only finitely often. The start does not matter, and no overflow is assumed away.
 //!
 //! Each value has a name of its own (`definitions.rs`), and a name is read only where all paths
 //! have brought it. So the writer of a name lies on each path to the name's reader. If a value is

@@ -196,8 +196,8 @@ struct Contents {
 }
 
 impl Contents {
-    /// `{ initialiser, … }`, `[-] number`, or `[mask] ( name )` with an offset, where `generic` may
-    /// stand before the name.
+    /// `{ initialiser, … }`, `[-] number`, or `[mask] ( name )` with an offset, where `generic`
+    /// may stand before the name.
     fn read(&mut self, cursor: &mut Cursor<'_, '_>, depth: u32) -> Result<(), Refusal> {
         if cursor.take("{") {
             if depth == DEEPEST {

@@ -290,8 +290,8 @@ impl Grid3 {
         }
     }
 
-    /// All threads of `x` × `y` × `z` blocks, as [`Grid1::blocks`] in three dimensions. The default
-    /// block is 32×4×2.
+    /// All threads of `x` × `y` × `z` blocks, as [`Grid1::blocks`] in three dimensions. The
+    /// default block is 32×4×2.
     #[inline]
     pub fn blocks(x: usize, y: usize, z: usize) -> Self {
         Self {
@@ -300,8 +300,8 @@ impl Grid3 {
         }
     }
 
-    /// The same launch in blocks of `x` × `y` × `z` threads. A kernel with a block size of its own
-    /// ignores this size.
+    /// The same launch in blocks of `x` × `y` × `z` threads. A kernel with a block size of its
+    /// own ignores this size.
     #[inline]
     pub fn block(self, x: u32, y: u32, z: u32) -> Self {
         Self {

@@ -66,9 +66,9 @@ impl<S: StreamTag> Stream<S> {
     /// Opens a bundle that this stream keeps. Costs a comparison, and calls nothing of the driver.
     ///
     /// # Hazards prevented
-    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03): a bundle of another stream is refused.
-    /// Counterexample: without the comparison, a stream would read what another stream is still
-    /// writing.
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03): a bundle of another stream is
+    /// refused. Counterexample: without the comparison, a stream would read what another stream is
+    /// still writing.
     ///
     /// # Errors
     /// [`Refused`] with the bundle: [`Error::OtherStream`] if another stream keeps it. Both are

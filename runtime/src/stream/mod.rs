@@ -145,8 +145,8 @@ impl<S: StreamTag> Stream<S> {
     /// would race with them.
     ///
     /// # Hazards prevented
-    /// [H01](crate::hazards#h01)–[H04](crate::hazards#h04) and [H06](crate::hazards#h06): after the
-    /// call the program cannot name the bundle on this stream. Another stream can use it only
+    /// [H01](crate::hazards#h01)–[H04](crate::hazards#h04) and [H06](crate::hazards#h06): after
+    /// the call the program cannot name the bundle on this stream. Another stream can use it only
     /// through [`acquire`](Self::acquire).
     ///
     /// # Errors
@@ -182,8 +182,8 @@ impl<S: StreamTag> Stream<S> {
     /// bundle it carries: `|handoff: Handoff<DeviceBuffer<f32>>| stream.acquire(handoff)`.
     ///
     /// # Hazards prevented
-    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03), [H05](crate::hazards#h05) (the handoff
-    /// is consumed), [H36](crate::hazards#h36).
+    /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03), [H05](crate::hazards#h05) (the
+    /// handoff is consumed), [H36](crate::hazards#h36).
     ///
     /// # Errors
     /// [`Error::Driver`] if the wait cannot be enqueued. The bundle is then freed behind its event;

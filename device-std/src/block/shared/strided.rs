@@ -140,8 +140,8 @@ mod tests {
         });
     }
 
-    /// 4 · (2^62 + 3) wraps to 12, the number of elements. No type of this length has elements with
-    /// a size.
+    /// 4 · (2^62 + 3) wraps to 12, the number of elements. No type of this length has elements
+    /// with a size.
     #[test]
     #[should_panic(expected = "fewer or more elements than the shared memory has")]
     fn a_product_that_wraps_is_refused() {

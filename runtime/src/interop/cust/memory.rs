@@ -40,10 +40,10 @@ where
     ///
     /// **Blocks** until all work of the context is done (`cuCtxSynchronize`): work enqueued through
     /// cust's `unsafe` calls may still use the buffer, and no type says until when. A buffer from a
-    /// pool (`uninitialized_async`, `from_slice_async`, …) is taken over as it is; other GPUs have
-    /// no access to that pool, and copies to them fail. A buffer from `cuMemAlloc`
-    /// (`uninitialized`, `from_slice`, …) cannot be freed in stream order. The call copies it into
-    /// memory of this crate, waits for the copy, and lets cust free the buffer.
+    /// pool (`uninitialized_async`, `from_slice_async`, …) is taken over as it is; other GPUs
+    /// have no access to that pool, and copies to them fail. A buffer from `cuMemAlloc`
+    /// (`uninitialized`, `from_slice`, …) cannot be freed in stream order. The call copies it
+    /// into memory of this crate, waits for the copy, and lets cust free the buffer.
     ///
     /// # Safety
     /// Cust's types promise less than ownership, so the caller promises the rest:
