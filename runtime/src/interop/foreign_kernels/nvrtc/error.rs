@@ -26,6 +26,16 @@ pub enum NvrtcError {
         /// What the library says of the status.
         text: String,
     },
+    /// Safe code may not pass this flag.
+    Flag {
+        /// The flag.
+        flag: String,
+    },
+    /// The name of the source or of a header begins with `-`, so NVRTC would read it as a flag.
+    Name {
+        /// The name.
+        name: String,
+    },
     /// A text holds a NUL, or a list is too long.
     Text {
         /// The text.
@@ -42,6 +52,15 @@ impl fmt::Display for NvrtcError {
             ),
             Self::Compile { name, log } => write!(f, "Nvrtc::compile: `{name}` has errors:\n{log}"),
             Self::Call { call, status, text } => write!(f, "Nvrtc::compile: {call}: {text} ({status})"),
+            Self::Flag { flag } => write!(
+                f,
+                "Nvrtc::compile: `{flag}` is not on the list of flags that `NvrtcOptions::flag` passes, one in each \
+                 call; `NvrtcOptions::flag_unchecked` passes any, and says what the caller promises"
+            ),
+            Self::Name { name } => write!(
+                f,
+                "Nvrtc::compile: the name `{name}` begins with `-`, so NVRTC would read it as a flag: choose another"
+            ),
             Self::Text { what } => write!(f, "Nvrtc::compile: {what} holds a NUL, or is too long"),
         }
     }

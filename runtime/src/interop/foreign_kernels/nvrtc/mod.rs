@@ -3,6 +3,7 @@
 mod error;
 mod library;
 mod options;
+mod texts;
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -97,14 +98,16 @@ impl Nvrtc {
     /// ends the process by a signal, as any overflow of a stack does.
     ///
     /// The result of an earlier call with the same source and options is returned at once. This
-    /// value keeps all results until it is dropped. A result is not kept if the options let the
-    /// compiler read files (`-I`, `--pre-include`, `--options-file` and their other names). A file
-    /// that the source includes by an absolute path counts as unchanged.
+    /// value keeps all results until it is dropped. A result is not kept if the compiler may read
+    /// files, which may change: if a text includes a header that the options do not hold, or if the
+    /// options have a flag `-I`, `--pre-include`, or an unchecked one.
     ///
     /// # Errors
+    /// [`NvrtcError::Flag`] and [`NvrtcError::Name`], before NVRTC is called;
     /// [`NvrtcError::Compile`] with the log of the compiler, which names file and line;
     /// [`NvrtcError::Text`] if a text holds a NUL; [`NvrtcError::Call`].
     pub fn compile(&self, source: &str, options: &NvrtcOptions) -> Result<Arc<[u8]>, NvrtcError> {
+        options.check()?;
         let key = Key {
             source: source.to_owned(),
             options: options.clone(),
@@ -116,7 +119,7 @@ impl Nvrtc {
         // Not under the lock: other threads compile meanwhile.
         let compile = || self.compile_anew(source, options);
         let compiled: Arc<[u8]> = on_large_stack("nvrtcCompileProgram", compile)??.into();
-        if !options.reads_files() {
+        if !options.may_read_files(source) {
             lock().insert(key, Arc::clone(&compiled));
         }
         Ok(compiled)

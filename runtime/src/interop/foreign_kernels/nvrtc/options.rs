@@ -1,5 +1,7 @@
 //! [`NvrtcOptions`]: the architecture, the macros and the headers of a compilation.
 
+use super::NvrtcError;
+use super::texts::may_read_files;
 use crate::device::Device;
 
 /// A standard of C++.
@@ -49,7 +51,103 @@ pub struct NvrtcOptions {
     standard: Option<CppStandard>,
     defines: Vec<(String, String)>,
     headers: Vec<(String, String)>,
-    flags: Vec<String>,
+    flags: Vec<Flag>,
+}
+
+/// A flag that a user passes on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Flag {
+    text: String,
+    /// Whether the user promised what [`NvrtcOptions::flag_unchecked`] asks for.
+    is_promised: bool,
+}
+
+/// What may stand behind a flag's name.
+enum Value {
+    /// Nothing.
+    None,
+    /// `=true` or `=false`.
+    Bool,
+    /// `=` and a number.
+    Number,
+    /// `=` and one of these.
+    One(&'static [&'static str]),
+    /// `=` and any text.
+    Text,
+    /// Any text, also without a `=` before it.
+    Joined,
+}
+
+/// The flags that safe code may pass, as NVRTC's documentation calls them (section "Supported
+/// Compile Options"), without the dashes. They change how text is compiled, and what is said of it.
+/// They read no files but text, and write none. Counterexample: a precompiled header
+/// (`--use-pch`) is an image of the compiler's memory, whose pointers the compiler follows.
+const PERMITTED: [(&[&str], Value); 31] = [
+    (&["device-debug", "G"], Value::None),
+    (&["generate-line-info", "lineinfo"], Value::None),
+    (&["use_fast_math"], Value::None),
+    (&["extra-device-vectorization"], Value::None),
+    (&["disable-warnings", "w"], Value::None),
+    (&["restrict"], Value::None),
+    (
+        &["device-as-default-execution-space", "default-device"],
+        Value::None,
+    ),
+    (&["device-int128"], Value::None),
+    (&["device-float128"], Value::None),
+    (&["display-error-number", "err-no"], Value::None),
+    (&["no-display-error-number", "no-err-no"], Value::None),
+    (&["no-source-include"], Value::None),
+    (&["minimal"], Value::None),
+    (&["dopt"], Value::One(&["on"])),
+    (&["ftz"], Value::Bool),
+    (&["prec-sqrt"], Value::Bool),
+    (&["prec-div"], Value::Bool),
+    (&["fmad"], Value::Bool),
+    (&["modify-stack-limit"], Value::Bool),
+    (&["device-stack-protector"], Value::Bool),
+    (&["brief-diagnostics", "brief-diag"], Value::Bool),
+    (&["relocatable-device-code", "rdc"], Value::Bool),
+    (&["maxrregcount"], Value::Number),
+    (&["jump-table-density"], Value::Number),
+    (
+        &["ptxas-options", "Xptxas"],
+        Value::One(&["-v", "-O0", "-O1", "-O2", "-O3"]),
+    ),
+    (&["std"], Value::Text),
+    (&["diag-error", "diag-suppress", "diag-warn"], Value::Text),
+    (&["define-macro", "undefine-macro"], Value::Text),
+    (&["include-path"], Value::Text),
+    (&["pre-include", "include"], Value::Text),
+    (&["D", "U", "I"], Value::Joined),
+];
+
+/// Whether safe code may pass a flag.
+fn is_permitted(flag: &str) -> bool {
+    let Some(flag) = flag.strip_prefix("--").or_else(|| flag.strip_prefix('-')) else {
+        return false;
+    };
+    let (name, value) = match flag.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (flag, None),
+    };
+    PERMITTED.iter().any(|(names, permitted)| match permitted {
+        Value::Joined => names
+            .iter()
+            .any(|name| flag.strip_prefix(name).is_some_and(is_joined)),
+        _ if !names.contains(&name) => false,
+        Value::None => value.is_none(),
+        Value::Bool => matches!(value, Some("true" | "false")),
+        Value::Number => value.is_some_and(|value| value.parse::<u32>().is_ok()),
+        Value::One(values) => value.is_some_and(|value| values.contains(&value)),
+        Value::Text => value.is_some_and(|value| !value.is_empty()),
+    })
+}
+
+/// Whether a text may follow a flag of one letter. NVRTC takes the first character for the text's,
+/// also if it is a blank or a `=`.
+fn is_joined(text: &str) -> bool {
+    !text.is_empty()
 }
 
 impl NvrtcOptions {
@@ -118,10 +216,77 @@ impl NvrtcOptions {
         self
     }
 
-    /// A flag of NVRTC, as its documentation writes it.
+    /// A flag of NVRTC, as its documentation writes it, in one text: `--maxrregcount=32`.
+    ///
+    /// These may be passed, also by their short names: `--device-debug`, `--generate-line-info`,
+    /// `--use_fast_math`, `--extra-device-vectorization`, `--disable-warnings`, `--restrict`,
+    /// `--device-as-default-execution-space`, `--device-int128`, `--device-float128`,
+    /// `--[no-]display-error-number`, `--no-source-include`, `--minimal`, `--dopt=on`, `--ftz=`,
+    /// `--prec-sqrt=`, `--prec-div=`, `--fmad=`, `--modify-stack-limit=`,
+    /// `--device-stack-protector=`, `--brief-diagnostics=`, `--relocatable-device-code=`,
+    /// `--maxrregcount=`, `--jump-table-density=`, `--ptxas-options=` with `-v` or `-O0` to `-O3`,
+    /// `--std=`, `--diag-error=`, `--diag-suppress=`, `--diag-warn=`, `--define-macro=`,
+    /// `--undefine-macro=`, `--include-path=` and `--pre-include=`.
+    ///
+    /// With another flag the compilation is an [`NvrtcError::Flag`]:
+    /// [`flag_unchecked`](Self::flag_unchecked) passes any.
+    ///
+    /// ```
+    /// use cuda_rt::interop::{Nvrtc, NvrtcError, NvrtcOptions};
+    ///
+    /// if let Ok(nvrtc) = Nvrtc::load() {
+    ///     let options = NvrtcOptions::for_capability((9, 0)).flag("--use-pch=of_a_stranger");
+    ///     let error = nvrtc.compile("", &options).unwrap_err();
+    ///     assert!(matches!(error, NvrtcError::Flag { .. }));
+    /// }
+    /// ```
     pub fn flag(mut self, flag: impl Into<String>) -> Self {
-        self.flags.push(flag.into());
+        self.flags.push(Flag {
+            text: flag.into(),
+            is_promised: false,
+        });
         self
+    }
+
+    /// Any flag of NVRTC. A result with such a flag is not kept.
+    ///
+    /// # Safety
+    /// NVRTC trusts what the flag makes it read. A precompiled header (`--use-pch`, `--pch`, also
+    /// in an `--options-file`) is an image of the compiler's memory: it was written by this version
+    /// of NVRTC, and nobody has changed it. Files that a flag makes NVRTC write are used by nothing
+    /// else meanwhile.
+    ///
+    /// ```
+    /// use cuda_rt::interop::NvrtcOptions;
+    ///
+    /// // SAFETY: the flag reads no file, and nothing else uses the file that it writes.
+    /// let options =
+    ///     unsafe { NvrtcOptions::for_capability((9, 0)).flag_unchecked("--time=times.csv") };
+    /// ```
+    pub unsafe fn flag_unchecked(mut self, flag: impl Into<String>) -> Self {
+        self.flags.push(Flag {
+            text: flag.into(),
+            is_promised: true,
+        });
+        self
+    }
+
+    /// Refuses flags, and names that NVRTC would read as flags.
+    pub(super) fn check(&self) -> Result<(), NvrtcError> {
+        let refused = |flag: &&Flag| !flag.is_promised && !is_permitted(&flag.text);
+        if let Some(flag) = self.flags.iter().find(refused) {
+            return Err(NvrtcError::Flag {
+                flag: flag.text.clone(),
+            });
+        }
+        let headers = self.headers.iter().map(|(name, _)| name);
+        match std::iter::once(&self.name)
+            .chain(headers)
+            .find(|name| name.starts_with('-'))
+        {
+            Some(name) => Err(NvrtcError::Name { name: name.clone() }),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn name(&self) -> &str {
@@ -136,22 +301,18 @@ impl NvrtcOptions {
         self.is_cubin
     }
 
-    /// Whether a flag lets the compiler read files, which may change between two compilations.
-    pub(super) fn reads_files(&self) -> bool {
-        const READING: [&str; 6] = [
-            "-I",
-            "--include-path",
-            "-include",
-            "--pre-include",
-            "-optf",
-            "--options-file",
-        ];
-        let reads = |flag: &String| {
-            READING
-                .iter()
-                .any(|reading| flag.trim_start().starts_with(reading))
+    /// Whether the compiler may read files, which may change between two compilations.
+    pub(super) fn may_read_files(&self, source: &str) -> bool {
+        let reads = |flag: &Flag| {
+            let name = flag.text.trim_start_matches('-');
+            flag.is_promised
+                || name.starts_with('I')
+                || name.starts_with("include")
+                || name.starts_with("pre-include")
         };
-        self.flags.iter().any(reads)
+        let names: Vec<&str> = self.headers().map(|(name, _)| name).collect();
+        let texts = self.headers().map(|(_, text)| text).chain([source]);
+        self.flags.iter().any(reads) || texts.into_iter().any(|text| may_read_files(text, &names))
     }
 
     pub(super) fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -165,7 +326,7 @@ impl NvrtcOptions {
         flags.extend(self.standard.map(|standard| standard.flag().to_owned()));
         let defines = self.defines.iter();
         flags.extend(defines.map(|(name, value)| format!("--define-macro={name}={value}")));
-        flags.extend(self.flags.iter().cloned());
+        flags.extend(self.flags.iter().map(|flag| flag.text.clone()));
         flags
     }
 }

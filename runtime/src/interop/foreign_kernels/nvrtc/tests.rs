@@ -53,17 +53,86 @@ fn options_become_flags() {
         "--use_fast_math",
     ];
     assert_eq!(options.flags((7, 5)), flags);
-    assert!(!options.reads_files());
-    for flag in [
-        "-I/usr/include",
-        "--include-path=a",
-        " -I a",
-        "--pre-include=a.h",
-        "-optf=a",
-    ] {
-        assert!(options.clone().flag(flag).reads_files(), "{flag}");
+    assert!(!options.may_read_files("int x;"));
+    for flag in ["-I/usr/include", "--include-path=a", "-I a", "--pre-include=a.h"] {
+        assert!(options.clone().flag(flag).may_read_files(""), "{flag}");
     }
     assert_eq!(options.cubin().flags((12, 0))[0], "--gpu-architecture=sm_120");
+}
+
+/// A precompiled header is an image of the compiler's memory. With one that a program had changed,
+/// NVRTC wrote a vector of the program.
+#[test]
+fn attack_flags_that_read_more_than_text() {
+    for flag in [
+        "--use-pch=a.pch",
+        "-use-pch=a.pch",
+        "--create-pch=a.pch",
+        "--pch",
+        "-pch",
+        "--pch-dir=.",
+        "--options-file=a",
+        "-optf=a",
+        "--fdevice-time-trace=t",
+        "--time=t",
+        "--ptxas-options=-o,a",
+        "--ptxas-options=-v -O1",
+        "-Xptxas",
+        " --restrict",
+        "--restrict --use-pch=a.pch",
+        "--restrict=--use-pch=a.pch",
+        "--ftz=true,--use-pch=a.pch",
+        "--maxrregcount=32 --pch",
+        "--no-such-flag",
+        "a.pch",
+        "-",
+        "-D",
+        "--include-path=",
+        "",
+    ] {
+        let error = options().flag(flag).check().unwrap_err();
+        assert!(error.to_string().contains("flag_unchecked"), "{error}");
+        // SAFETY: nothing is compiled.
+        unsafe { options().flag_unchecked(flag) }.check().unwrap();
+        if let Some(nvrtc) = nvrtc() {
+            let refused = nvrtc.compile("", &options().flag(flag));
+            assert!(matches!(refused, Err(NvrtcError::Flag { .. })), "{flag}");
+        }
+    }
+    for named in [
+        options().named("--create_pch=a.pch"),
+        options().header("-o", "int x;"),
+    ] {
+        let error = named.check().unwrap_err();
+        assert!(error.to_string().contains("begins with `-`"), "{error}");
+    }
+}
+
+#[test]
+fn flags_of_the_list_reach_the_compiler() {
+    let Some(nvrtc) = nvrtc() else { return };
+    for flag in [
+        "-G",
+        "-lineinfo",
+        "--use_fast_math",
+        "-w",
+        "-restrict",
+        "-default-device",
+        "--ftz=true",
+        "-fmad=false",
+        "--maxrregcount=32",
+        "--std=c++17",
+        "-DA=1",
+        "-D A=1",
+        "--define-macro=A",
+        "-UA",
+        "-I/usr/include",
+        "--include-path=/usr/include",
+        "-Xptxas=-v",
+    ] {
+        let compiled = nvrtc.compile("", &options().flag(flag));
+        assert!(compiled.is_ok(), "{flag}: {}", compiled.unwrap_err());
+    }
 }
 
 #[test]
@@ -99,6 +168,17 @@ fn macros_headers_and_standards_reach_the_compiler() {
             .unwrap()
     };
     assert!(!Arc::ptr_eq(&from_files(), &from_files()));
+    // NVRTC looks in the folder of the source, too.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("value.h");
+    let name = folder.path().join("source.cu");
+    let options = NvrtcOptions::for_capability((8, 0)).named(name.to_str().unwrap());
+    let source = "#include \"value.h\"\nextern \"C\" __global__ void f(int *x) { *x = VALUE; }";
+    for value in ["1111", "2222"] {
+        std::fs::write(&path, format!("#define VALUE {value}")).unwrap();
+        let ptx = nvrtc.compile(source, &options).unwrap();
+        assert!(str::from_utf8(&ptx).unwrap().contains(value));
+    }
 }
 
 #[test]
@@ -113,7 +193,9 @@ fn errors_have_the_log_with_lines() {
         nvrtc.compile("\0", &options()),
         Err(NvrtcError::Text { what: "the source" })
     ));
-    let error = nvrtc.compile("", &options().flag("--no-such-flag")).unwrap_err();
+    // SAFETY: NVRTC knows no such flag.
+    let options_of_nobody = unsafe { options().flag_unchecked("--no-such-flag") };
+    let error = nvrtc.compile("", &options_of_nobody).unwrap_err();
     assert!(
         matches!(
             error,
