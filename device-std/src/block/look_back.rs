@@ -25,6 +25,7 @@
 //!   blocks that run already.
 
 use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
 
 use super::operator::Operator;
 use super::phases::Block;
@@ -76,8 +77,9 @@ use crate::atomic::{AtomicElement, DeviceScope};
 ///
 /// # What is not prevented
 /// The words may hold something else before a launch, because the host wrote it, or because a block
-/// of an earlier launch returned without [`scan`](Self::scan). The launch then traps. A block that
-/// waits in vain gives up after some minutes.
+/// of an earlier launch forgot its value without [`scan`](Self::scan). The launch then traps, or
+/// gives wrong results; each tile still has one owner. A block that drops its value instead traps
+/// at once. A block that waits in vain gives up after some minutes.
 ///
 /// ```standalone_crate
 /// use device_std::prelude::*;
@@ -130,6 +132,19 @@ pub struct LookBack<'k, W> {
     ptr: *mut W,
     len: usize,
     _buffer: PhantomData<&'k mut [W]>,
+}
+
+// A block that takes no tile leaves the count of tickets wrong for later launches, which cannot see
+// it.
+impl<W> Drop for LookBack<'_, W> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        #[cfg(not(target_arch = "nvptx64"))]
+        if std::thread::panicking() {
+            return;
+        }
+        panic!("a block ends without `LookBack::scan`");
+    }
 }
 
 /// A tile of a launch's data, of which a block is the only owner: from [`LookBack::scan`].
@@ -291,13 +306,15 @@ impl LookBack<'_, u64> {
         scratch: &mut BlockUninit<'_, [u32; 3], N>,
         f: impl FnOnce(&mut Block<'b, D>, &Tile<'b>) -> (T, R),
     ) -> (T, R, Tile<'b>) {
+        // The block takes its tile, so the drop has nothing to say.
+        let words = ManuallyDrop::new(self);
         block.assert_whole_warps();
         let blocks = block.count_of_blocks();
         assert!(
-            blocks <= u64::from(u32::MAX) && (self.len as u64).saturating_sub(1) / T::WORDS as u64 >= blocks,
+            blocks <= u64::from(u32::MAX) && (words.len as u64).saturating_sub(1) / T::WORDS as u64 >= blocks,
             "a `LookBack` has fewer words than the launch needs"
         );
-        let (number, generation) = self.ticket(block, scratch, blocks as u32, blocks as usize * T::WORDS);
+        let (number, generation) = words.ticket(block, scratch, blocks as u32, blocks as usize * T::WORDS);
         let tile = Tile {
             number,
             threads: block.size() as u32,
@@ -306,7 +323,7 @@ impl LookBack<'_, u64> {
         let (aggregate, rest) = f(block, &tile);
         let mut before = FromPrefix::<O, T>::IDENTITY;
         if number > 0 {
-            self.publish(block, generation, number, AGGREGATE, aggregate);
+            words.publish(block, generation, number, AGGREGATE, aggregate);
             let size = block.size() as u32;
             let mut end = number;
             loop {
@@ -314,7 +331,7 @@ impl LookBack<'_, u64> {
                 let seen = block.collect(|thread| {
                     let distance = size - thread.index() as u32;
                     if distance <= end {
-                        self.published::<T>(generation, end - distance)
+                        words.published::<T>(generation, end - distance)
                     } else {
                         FromPrefix::<O, T>::IDENTITY
                     }
@@ -338,7 +355,7 @@ impl LookBack<'_, u64> {
         } else {
             aggregate
         };
-        self.publish(block, generation, number, PREFIX, prefix);
+        words.publish(block, generation, number, PREFIX, prefix);
         (before, rest, tile)
     }
 

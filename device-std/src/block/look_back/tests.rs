@@ -51,6 +51,15 @@ fn a_ticket_that_is_not_below_the_blocks_is_refused() {
     scan(&mut [2, 0, 0], [1, 2, 32], 1_u32, |_, _| ());
 }
 
+/// A later launch could not see that the count of tickets is wrong.
+#[test]
+#[should_panic(expected = "a block ends without `LookBack::scan`")]
+fn a_block_that_takes_no_tile_traps() {
+    let mut words = [0; 3];
+    // SAFETY: LOOK-BACK-1: the words are borrowed by nothing else.
+    drop(unsafe { LookBack::new(words.as_mut_ptr(), words.len()) });
+}
+
 /// Far tiles, of which all but the first have published aggregates only.
 #[test]
 fn aggregates_are_combined_up_to_a_prefix() {
