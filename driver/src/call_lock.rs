@@ -73,8 +73,10 @@ impl<T> CallLock<T> {
             return Err(LockError::Panicked(said.clone()));
         }
         self.holder.store(this, Ordering::Relaxed);
+        INSIDE.set(INSIDE.get() + 1);
         // CALL-LOCK-1: after a panic the value is not seen again.
         let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut value)));
+        INSIDE.set(INSIDE.get() - 1);
         self.holder.store(0, Ordering::Relaxed);
         outcome.map_err(|payload| self.note_panic(message(payload)))
     }
@@ -129,6 +131,18 @@ pub fn message(payload: Box<dyn Any + Send>) -> String {
             "a panic without a message".to_owned()
         }
     }
+}
+
+thread_local! {
+    // The cell has no destructor, so it exists as long as its thread.
+    /// The number of locks that this thread is inside.
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether this thread is inside any lock of this kind: a simulated device or a checker runs its
+/// code.
+pub fn is_inside() -> bool {
+    INSIDE.get() > 0
 }
 
 /// A number that tells running threads apart; never 0.

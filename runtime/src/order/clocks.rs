@@ -300,6 +300,11 @@ impl Clock {
         self.recorded.store(number, Ordering::Release);
     }
 
+    /// The last numbered record whose call has returned, or 0, for a figure.
+    pub(super) fn last_record(&self) -> u64 {
+        self.recorded.load(Ordering::Relaxed)
+    }
+
     /// Whether record `number` was made, and covers all work that the caller knows of (SEEN-3). The
     /// caller holds `ring`.
     #[inline]

@@ -9,7 +9,7 @@
 //! first in each call: inside a host function the call is refused, whether the driver would be
 //! called or not.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fmt, io, mem, ptr};
 
@@ -45,6 +45,11 @@ pub(crate) struct EventPool {
     /// context, every later call returns it. A record returns it too: an event recorded now would
     /// not be behind all uses of the memory that the ordering was for.
     sticky_error: OnceLock<DriverError>,
+    /// Whether a call was refused for `sticky_error`.
+    has_refused: AtomicBool,
+    /// Events that exist, and records that no ring counts. Figures, which order nothing.
+    live: AtomicUsize,
+    records_elsewhere: AtomicU64,
     /// The tools of a simulated device, which is told of the waits that are left out.
     simulated: Option<Arc<dyn Tools>>,
     /// The observer of records and waits.
@@ -65,6 +70,15 @@ pub(super) struct FreeEvents {
 
 /// An event moves into a lease by its pointer.
 type Events = Vec<Box<LiveEvent>>;
+
+/// Figures of the events of a device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventFigures {
+    pub(crate) live: usize,
+    pub(crate) idle: usize,
+    /// Records that were not left out; failed ones count.
+    pub(crate) records: u64,
+}
 
 impl FreeEvents {
     /// The number of events that are kept for reuse. Further events are destroyed when they return.
@@ -90,6 +104,9 @@ impl EventPool {
             clocks,
             simulated,
             sticky_error: OnceLock::new(),
+            has_refused: AtomicBool::new(false),
+            live: AtomicUsize::new(0),
+            records_elsewhere: AtomicU64::new(0),
             observed,
             completion,
         })
@@ -137,6 +154,7 @@ impl EventPool {
         stream: Option<&'static Clock>,
     ) -> DriverResult<Box<LiveEvent>> {
         let raw = self.driver.create_event(timing)?;
+        self.live.fetch_add(1, Ordering::Relaxed);
         Ok(LiveEvent::new(raw, timing, Arc::clone(self), stream))
     }
 
@@ -144,6 +162,38 @@ impl EventPool {
     #[inline]
     pub(crate) fn sticky_error(&self) -> Option<&DriverError> {
         self.sticky_error.get()
+    }
+
+    /// Whether no earlier call was refused because of the sticky error.
+    #[cold]
+    pub(crate) fn is_first_refusal(&self) -> bool {
+        !self.has_refused.swap(true, Ordering::Relaxed)
+    }
+
+    /// Notes that an event of this pool was destroyed.
+    pub(super) fn note_destroyed(&self) {
+        self.live.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The figures of the device's events. Calls nothing of the driver.
+    pub(crate) fn figures(&self) -> EventFigures {
+        let (mut idle, streams) = {
+            let free = self.lock();
+            (free.plain.len() + free.timing.len(), free.streams.clone())
+        };
+        let mut records = self.records_elsewhere.load(Ordering::Relaxed);
+        for clock in streams {
+            // A ring that another thread holds has no idle event for now.
+            let (taken, free) = match clock.ring().try_lock() {
+                Some(ring) => ring.figures(),
+                None => (clock.last_record(), 0),
+            };
+            records += taken;
+            idle += free;
+        }
+        // Events may have come and gone in between.
+        let live = self.live.load(Ordering::Relaxed).max(idle);
+        EventFigures { live, idle, records }
     }
 
     /// Refuses all later records. The first error stays.
@@ -168,7 +218,7 @@ impl EventPool {
         }
         match at.clock() {
             Some(clock) if !timing => self.record_in_ring(clock),
-            _ => self.record_pooled(*at, timing),
+            _ => self.record_elsewhere(*at, timing),
         }
     }
 
@@ -176,7 +226,7 @@ impl EventPool {
     /// the ring has no free event.
     fn record_in_ring(self: &Arc<Self>, clock: &'static Clock) -> DriverResult<EventLease> {
         let Some(mut ring) = clock.ring().try_lock() else {
-            return self.record_pooled(StreamRef::of(clock), false);
+            return self.record_elsewhere(StreamRef::of(clock), false);
         };
         // SEEN-4.
         if !clock.is_counted() {
@@ -258,6 +308,13 @@ impl EventPool {
         // RING-2.
         clock.take_place();
         Ok(Resident::new(self.create(false, Some(clock))?))
+    }
+
+    /// As [`record_pooled`](Self::record_pooled), where no ring has counted the record.
+    #[inline(never)]
+    fn record_elsewhere(self: &Arc<Self>, at: StreamRef, timing: bool) -> DriverResult<EventLease> {
+        self.records_elsewhere.fetch_add(1, Ordering::Relaxed);
+        self.record_pooled(at, timing)
     }
 
     /// Leases an event of the pool, which no clock counts.
@@ -490,7 +547,7 @@ impl LiveEvent {
         let tell = || simulated.hint(Hint::LeftOut { event, call });
         match (call, at) {
             (LeftOut::HostWait, _) => {
-                let told = observed.host_waits(self.origin(), || {
+                let told = observed.tell_host_wait(self.origin(), || {
                     tell();
                     Ok(())
                 });
@@ -525,7 +582,7 @@ impl EventLease {
         let wait = || unsafe { self.driver().synchronize_event(self.event().raw) };
         // The observer is not told of timing events, which belong to a recording or a measurement.
         if self.event().timing {
-            return wait();
+            return self.pool().observed.host_waits_unobserved(self.origin(), wait);
         }
         self.pool().observed.host_waits(self.origin(), wait)?;
         if let Some(record) = record {
