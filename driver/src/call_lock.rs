@@ -69,14 +69,13 @@ impl<T> CallLock<T> {
         let Ok(mut value) = locked else {
             return Err(self.note_panic("a thread panicked with the lock held".to_owned()));
         };
+        let _entered = Entered::new();
         if let Some(said) = self.panicked.get() {
             return Err(LockError::Panicked(said.clone()));
         }
         self.holder.store(this, Ordering::Relaxed);
-        INSIDE.set(INSIDE.get() + 1);
         // CALL-LOCK-1: after a panic the value is not seen again.
         let outcome = catch_unwind(AssertUnwindSafe(|| body(&mut value)));
-        INSIDE.set(INSIDE.get() - 1);
         self.holder.store(0, Ordering::Relaxed);
         outcome.map_err(|payload| self.note_panic(message(payload)))
     }
@@ -145,6 +144,22 @@ pub fn is_inside() -> bool {
     INSIDE.get() > 0
 }
 
+/// Counts a lock that this thread is inside until it is dropped.
+struct Entered;
+
+impl Entered {
+    fn new() -> Self {
+        INSIDE.set(INSIDE.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        INSIDE.set(INSIDE.get() - 1);
+    }
+}
+
 /// A number that tells running threads apart; never 0.
 fn this_thread() -> usize {
     // The cell has no destructor, so it exists as long as its thread.
@@ -155,6 +170,19 @@ fn this_thread() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_knows_whether_it_is_inside() {
+        let (outer, inner) = (CallLock::new(()), CallLock::new(()));
+        assert!(!is_inside());
+        let seen = outer.enter(|()| {
+            let before = is_inside();
+            assert!(inner.enter(|()| panic!("inside")).is_err());
+            (before, is_inside())
+        });
+        assert!(matches!(seen, Ok((true, true))));
+        assert!(inner.enter(|()| ()).is_err() && !is_inside());
+    }
 
     struct Bomb;
 

@@ -283,12 +283,17 @@ fn each_event_has_the_target_level_and_fields_of_the_table() {
     assert_eq!(pools, ["pinned", "device"]);
     assert_eq!(SPANS.get(), [0; 2], "each span was exited and closed");
     let documented = include_str!("../../../runtime/src/observability/mod.rs");
+    let book = include_str!("../../../docs/book/src/how-to.md");
     for told in &told {
         let row = format!("| `{}` | {} |", told.target, told.level);
         let row = documented
             .lines()
             .find(|line| line.contains(&row) && line.contains(&told.message));
         let row = row.unwrap_or_else(|| panic!("the table has no row of {told:?}"));
+        assert!(
+            book.contains(&format!("`{}`", told.message)),
+            "the book: {told:?}"
+        );
         // Errors have one list of fields, in the first of their rows.
         if told.target != "cuda_rt::error" || told.message == "call failed" {
             told.fields
