@@ -66,10 +66,10 @@ impl<T> CallLock<T> {
             Err(TryLockError::WouldBlock) => self.value.lock(),
             Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
         };
+        let _entered = Entered::new();
         let Ok(mut value) = locked else {
             return Err(self.note_panic("a thread panicked with the lock held".to_owned()));
         };
-        let _entered = Entered::new();
         if let Some(said) = self.panicked.get() {
             return Err(LockError::Panicked(said.clone()));
         }

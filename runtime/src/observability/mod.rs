@@ -9,23 +9,31 @@
 //! that is what a recording of a [timeline](crate::timeline) is for. The names below are stable.
 //! Without a subscriber each place costs one load, and without the feature nothing.
 //!
-//! | target | level | message | fields |
+//! | target `cuda_rt::` | level | message | fields |
 //! |---|---|---|---|
-//! | `cuda_rt::device` | INFO | `device opened` | `name`, `ordinal`, `driver_version` (CUDA's number, 0 if simulated), `simulated` |
-//! | `cuda_rt::stream` | DEBUG | `stream created` | `ordinal`, `stream`, `priority` (CUDA's number) |
-//! | `cuda_rt::memory` | DEBUG | `pool grown` | `ordinal`, `pool` (`device`, `pinned`), `bytes_before`, `bytes_after` |
-//! | `cuda_rt::memory` | DEBUG | `pool trimmed` | `ordinal`, `pool` (`device`, `pinned`, `managed`, `write-combined`), `bytes` that were given back |
-//! | `cuda_rt::error` | WARN | `call failed` | `during` (our call, or the kernel), `call` (the driver's), `code`, `code_name`, `detail` |
-//! | `cuda_rt::error` | ERROR | `device lost` | the same: each later call fails, and says so again |
-//! | `cuda_rt::error` | ERROR | `device takes no more work` | the same, at the first call that is refused because an ordering could not be made |
-//! | `cuda_rt::wait` | DEBUG | the span `host_wait` | `stream` |
-//! | `cuda_rt::wait` | WARN | `slow host wait` | `stream`, `elapsed_us`, `threshold_us`; see `Device::set_slow_wait` |
+//! | `device` | INFO | `device opened` | `name`, `ordinal`, `driver_version`, `simulated` |
+//! | `stream` | DEBUG | `stream created` | `ordinal`, `stream`, `priority` |
+//! | `memory` | DEBUG | `pool grown` | `ordinal`, `pool`, `bytes_before`, `bytes_after` |
+//! | `memory` | DEBUG | `pool trimmed` | `ordinal`, `pool`, `bytes` |
+//! | `error` | WARN | `call failed` | `during`, `call`, `code`, `code_name`, `detail` |
+//! | `error` | ERROR | `device lost` | the same |
+//! | `error` | ERROR | `device takes no more work` | the same |
+//! | `wait` | DEBUG | the span `host_wait` | `stream` |
+//! | `wait` | WARN | `slow host wait` | `stream`, `elapsed_us`, `threshold_us` |
 //!
-//! `ordinal` is the device's number, and `stream` a number that no other stream of the process has.
-//! Sizes are in bytes, and times in microseconds of the host's clock, on a simulated device too. A
-//! subscriber that listens to DEBUG makes each allocation of a new block ask CUDA for the size of
-//! its pool (`cuMemPoolGetAttribute`); `bytes_after` may include what other threads allocated
-//! meanwhile.
+//! - `ordinal` is the device's number, `stream` a number that no other stream of the process has,
+//!   `priority` and `driver_version` are CUDA's numbers (a simulated device has version 0).
+//! - `pool` is `device` (CUDA's pool), `pinned`, `managed` or `write-combined`. The last two do not
+//!   say when they grow. The sizes of `pool grown` are all bytes of the pool, which may include
+//!   what other threads allocated meanwhile; `bytes` of `pool trimmed` were given back.
+//! - `during` is our call or the kernel, and `call` the driver's. `device lost` comes again with
+//!   each later call, `device takes no more work` with the first call that is refused because an
+//!   ordering could not be made.
+//! - A wait is slow from the time on that `Device::set_slow_wait` says. Times are in microseconds
+//!   of the host's clock, on a simulated device too.
+//!
+//! A subscriber that listens to DEBUG makes each allocation of a new block ask CUDA for the size of
+//! its pool (`cuMemPoolGetAttribute`).
 //!
 //! Not told: blocks that go back to a pool, which [`Device::metrics`](crate::Device::metrics)
 //! counts; errors of calls that return none, as of destructors, which leak what they could not end;

@@ -29,10 +29,9 @@
 //! ([`Driver`](cuda_rt_driver::Driver), **Order**). Every proof below that compares two threads
 //! uses this.
 
-use std::fmt;
-use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::{fmt, ptr};
 
 use crate::order::ring::Ring;
 use crate::order::stream_ref::StreamId;
@@ -300,8 +299,7 @@ impl Clock {
         self.recorded.store(number, Ordering::Release);
     }
 
-    /// The last numbered record whose call has returned, or 0, for a figure.
-    pub(super) fn last_record(&self) -> u64 {
+    pub(super) fn last_recorded(&self) -> u64 {
         self.recorded.load(Ordering::Relaxed)
     }
 

@@ -9,12 +9,13 @@
 //! first in each call: inside a host function the call is refused, whether the driver would be
 //! called or not.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::{fmt, io, mem, ptr};
 
 use crate::order::clocks::{Clock, Clocks, Known, Record};
 use crate::order::completion::{Completion, Done, Question};
+use crate::order::event_figures::{EventCounts, EventFigures};
 use crate::order::live_event::{LiveEvent, PooledEvent, Resident};
 use crate::order::observer::Observed;
 use crate::order::ring::Ring;
@@ -45,11 +46,8 @@ pub(crate) struct EventPool {
     /// context, every later call returns it. A record returns it too: an event recorded now would
     /// not be behind all uses of the memory that the ordering was for.
     sticky_error: OnceLock<DriverError>,
-    /// Whether a call was refused for `sticky_error`.
-    has_refused: AtomicBool,
-    /// Events that exist, and records that no ring counts. Figures, which order nothing.
-    live: AtomicUsize,
-    records_elsewhere: AtomicU64,
+    /// For figures.
+    pub(super) counts: EventCounts,
     /// The tools of a simulated device, which is told of the waits that are left out.
     simulated: Option<Arc<dyn Tools>>,
     /// The observer of records and waits.
@@ -70,15 +68,6 @@ pub(super) struct FreeEvents {
 
 /// An event moves into a lease by its pointer.
 type Events = Vec<Box<LiveEvent>>;
-
-/// Figures of the events of a device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EventFigures {
-    pub(crate) live: usize,
-    pub(crate) idle: usize,
-    /// Records that were not left out; failed ones count.
-    pub(crate) records: u64,
-}
 
 impl FreeEvents {
     /// The number of events that are kept for reuse. Further events are destroyed when they return.
@@ -104,9 +93,7 @@ impl EventPool {
             clocks,
             simulated,
             sticky_error: OnceLock::new(),
-            has_refused: AtomicBool::new(false),
-            live: AtomicUsize::new(0),
-            records_elsewhere: AtomicU64::new(0),
+            counts: EventCounts::default(),
             observed,
             completion,
         })
@@ -154,7 +141,7 @@ impl EventPool {
         stream: Option<&'static Clock>,
     ) -> DriverResult<Box<LiveEvent>> {
         let raw = self.driver.create_event(timing)?;
-        self.live.fetch_add(1, Ordering::Relaxed);
+        self.counts.created();
         Ok(LiveEvent::new(raw, timing, Arc::clone(self), stream))
     }
 
@@ -164,41 +151,23 @@ impl EventPool {
         self.sticky_error.get()
     }
 
-    /// Whether no earlier call was refused because of the sticky error.
-    #[cold]
-    pub(crate) fn is_first_refusal(&self) -> bool {
-        !self.has_refused.swap(true, Ordering::Relaxed)
-    }
-
-    /// Notes that an event of this pool was destroyed.
-    pub(super) fn note_destroyed(&self) {
-        self.live.fetch_sub(1, Ordering::Relaxed);
-    }
-
     /// The figures of the device's events. Calls nothing of the driver.
     pub(crate) fn figures(&self) -> EventFigures {
-        let (mut idle, streams) = {
+        let (pooled, streams) = {
             let free = self.lock();
             (free.plain.len() + free.timing.len(), free.streams.clone())
         };
-        let mut records = self.records_elsewhere.load(Ordering::Relaxed);
-        for clock in streams {
-            // A ring that another thread holds has no idle event for now.
-            let (taken, free) = match clock.ring().try_lock() {
-                Some(ring) => ring.figures(),
-                None => (clock.last_record(), 0),
-            };
-            records += taken;
-            idle += free;
-        }
-        // Events may have come and gone in between.
-        let live = self.live.load(Ordering::Relaxed).max(idle);
-        EventFigures { live, idle, records }
+        self.counts.figures(pooled, &streams)
     }
 
     /// Refuses all later records. The first error stays.
     pub(crate) fn set_sticky_error(&self, error: DriverError) {
         let _ = self.sticky_error.set(error);
+    }
+
+    /// Whether no earlier call was refused because of the sticky error.
+    pub(crate) fn is_first_refusal(&self) -> bool {
+        self.counts.is_first_refusal()
     }
 
     /// Leases an event that records all the work of `at` so far. No event is leased without a
@@ -313,7 +282,7 @@ impl EventPool {
     /// As [`record_pooled`](Self::record_pooled), where no ring has counted the record.
     #[inline(never)]
     fn record_elsewhere(self: &Arc<Self>, at: StreamRef, timing: bool) -> DriverResult<EventLease> {
-        self.records_elsewhere.fetch_add(1, Ordering::Relaxed);
+        self.counts.recorded_elsewhere();
         self.record_pooled(at, timing)
     }
 
