@@ -24,6 +24,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{Interest, Subscriber};
 use tracing::{Event, Metadata};
 
+use crate::attacks::{Two, stream_one};
 use crate::driver::{Plan, Unwinding, When, until_unwound};
 use crate::programs::{LEN, Streams, program};
 
@@ -452,6 +453,8 @@ fn a_subscriber_may_call_the_library_at_each_event() {
             })));
             listening(Mode::Reenter, || {
                 AnyDevice::open_or_simulate(2).unwrap();
+                // The subscriber asks for other tags, so each of these streams is new, and told.
+                drop((stream_one(&gpu), gpu.claim_stream::<Two<_>>().unwrap()));
                 gpu.set_slow_wait(Some(Duration::ZERO));
                 for call in [Call::Fill, Call::RecordEvent, Call::WaitEvent, Call::Launch] {
                     gpu.simulator()
