@@ -13,7 +13,7 @@
 //! inside the other, let two streams and the owner read it at once.
 
 use crate::device::core::DeviceCore;
-use crate::error::{During, Result};
+use crate::error::{During, Error, Result};
 use crate::memory::{DeviceSlice, Loan};
 use crate::order::event_pool::EventPool;
 use crate::order::stream_ref::StreamRef;
@@ -89,10 +89,10 @@ pub(super) fn during_a_loan<O>(
         joined: false,
     };
     let output = body();
-    if let Err(error) = join.join() {
+    if let Err(source) = join.join() {
         // Every later call fails too, with this error.
         core.check().during(during)?;
-        return Err(error).during(during);
+        return Err(Error::Driver { during, source });
     }
     Ok(output)
 }
