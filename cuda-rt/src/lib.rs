@@ -89,7 +89,8 @@
 //!   [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`]
 //! - **kernels**: `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`];
 //!   [`kernel`] for kernels of other compilers; occupancy ([`Device::suggested_block`])
-//! - **whole programs**: [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`]
+//! - **whole programs**: [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`]; figures and
+//!   events of programs that run for long: [`observability`], [`Device::metrics`]
 //! - **other libraries**: [`interop`]; cuBLAS: the package `cuda-handoff-cublas`; Python
 //!   modules: the package `cuda-handoff-python`
 //! - **what would go wrong without these types**, by the numbers in the documentation: [`hazards`]
@@ -122,6 +123,8 @@
 //!   parameters, if that is sound
 //! - `cust`: objects of the crate `cust` 0.3.2 become objects of this crate, and the reverse; links
 //!   libcuda
+//! - `tracing`: subscribers of the crate `tracing` are told of devices, streams, pools, errors and
+//!   slow waits ([`observability`])
 //! - `nvtx`: stages named by [`timeline::scope`] are NVTX ranges too; the build needs a C compiler
 //!   and libclang
 //!
@@ -169,7 +172,7 @@ pub use cuda_rt_runtime::{
     StreamPool, StreamTag, TimedEvent, WriteBy, WriteCombined, WriteCombinedBuffer, WriteCombinedView,
     done_scope,
 };
-pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel};
+pub use cuda_rt_runtime::{bytemuck, driver, interop, kernel, observability};
 pub use cuda_rt_runtime::{devices, foreign_kernel, streams};
 
 /// The doctests of the README: its example is compiled and run.

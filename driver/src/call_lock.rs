@@ -66,6 +66,7 @@ impl<T> CallLock<T> {
             Err(TryLockError::WouldBlock) => self.value.lock(),
             Err(TryLockError::Poisoned(poisoned)) => Err(poisoned),
         };
+        let _entered = Entered::new();
         let Ok(mut value) = locked else {
             return Err(self.note_panic("a thread panicked with the lock held".to_owned()));
         };
@@ -131,6 +132,34 @@ pub fn message(payload: Box<dyn Any + Send>) -> String {
     }
 }
 
+thread_local! {
+    // The cell has no destructor, so it exists as long as its thread.
+    /// The number of locks that this thread is inside.
+    static INSIDE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether this thread is inside any lock of this kind: a simulated device or a checker runs its
+/// code.
+pub fn is_inside() -> bool {
+    INSIDE.get() > 0
+}
+
+/// Counts a lock that this thread is inside until it is dropped.
+struct Entered;
+
+impl Entered {
+    fn new() -> Self {
+        INSIDE.set(INSIDE.get() + 1);
+        Self
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        INSIDE.set(INSIDE.get() - 1);
+    }
+}
+
 /// A number that tells running threads apart; never 0.
 fn this_thread() -> usize {
     // The cell has no destructor, so it exists as long as its thread.
@@ -141,6 +170,19 @@ fn this_thread() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_knows_whether_it_is_inside() {
+        let (outer, inner) = (CallLock::new(()), CallLock::new(()));
+        assert!(!is_inside());
+        let seen = outer.enter(|()| {
+            let before = is_inside();
+            assert!(inner.enter(|()| panic!("inside")).is_err());
+            (before, is_inside())
+        });
+        assert!(matches!(seen, Ok((true, true))));
+        assert!(inner.enter(|()| ()).is_err() && !is_inside());
+    }
 
     struct Bomb;
 

@@ -13,6 +13,7 @@
 //! | `collective` | sums and exchanges among several GPUs |
 //! | `interop` | memory, streams and kernels of other libraries |
 //! | `timeline` | recordings of what ran when |
+//! | `observability` | figures of a device, and events for subscribers of `tracing` |
 //! | `error` | errors, one file a family |
 //! | `checker` | the happens-before checker, re-exported |
 
@@ -31,6 +32,7 @@ mod graph;
 pub mod interop;
 pub mod kernel;
 mod memory;
+pub mod observability;
 mod order;
 mod stream;
 mod tag;

@@ -16,6 +16,15 @@ mod meanwhile;
 mod modules;
 mod programs;
 mod reading;
+#[cfg(feature = "tracing")]
+mod subscribers;
 #[allow(unsafe_code, reason = "tensors go around by pointers")]
 mod tensors;
 mod unwinding;
+
+// The kernel of `subscribers`, which runs on simulated devices only.
+#[cfg(feature = "tracing")]
+device_std::kernel_module!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/conformance/kernels.ptx"
+));

@@ -15,6 +15,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::{CollectiveError, During, Error, Refused, Result};
 use crate::memory::Element;
+use crate::observability;
 use crate::order::unless::{Unless, unwound};
 use cuda_rt_driver as driver;
 use cuda_rt_driver::{Collective, DriverError, DriverResult, Number, Part, Reduction};
@@ -369,6 +370,7 @@ impl<G> Communicator<G> {
         ranks: R,
     ) -> Result<R::Given, RefusedBuffers<R::Given>> {
         let _at = cuda_rt_driver::CalledAt::new(std::panic::Location::caller());
+        let _later = observability::later();
         let _order = self.in_order();
         let ranks = Unless::new(ranks, |ranks: R| {
             ranks.leak();
@@ -417,6 +419,7 @@ impl<G> Communicator<G> {
                 // On every rank it is unknown which work is in flight.
                 ranks.leak();
                 self.set_sticky_error(source.clone());
+                observability::failed(during, &source);
                 let error = Error::Aborted {
                     during,
                     cause: source,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::{Device, InstanceKey, cuda, instance};
+use super::{Device, InstanceKey, cuda, instance, no_gpu};
 use crate::device::core::DeviceCore;
 use crate::error::{During, OpenError, Result};
 use crate::tag::{DeviceTag, Live, Scoped};
@@ -106,9 +106,7 @@ impl AnyDevice {
     /// # Errors
     /// As [`Device::open`].
     pub fn open(ordinal: usize) -> Result<Self, OpenError> {
-        let core = instance(InstanceKey::Ordinal(ordinal), || {
-            cuda(ordinal).map_err(OpenError::NoGpu)
-        })?;
+        let core = instance(InstanceKey::Ordinal(ordinal), || cuda(ordinal).map_err(no_gpu))?;
         if core.driver().properties().backend == Backend::Simulated {
             return Err(OpenError::AlreadySimulated {
                 tag: format!("Gpu<{ordinal}>"),

@@ -9,6 +9,7 @@ use crate::device::run_time_streams::{RunTimeStreams, StreamState};
 use crate::error::{During, Error, Unordered};
 use crate::interop::foreign_kernels::LoadedModule;
 use crate::memory::{DevicePool, ManagedPool, PinnedPool, WriteCombinedPool};
+use crate::observability;
 use crate::order::clocks::Clocks;
 use crate::order::completion::Completion;
 use crate::order::event_pool::EventPool;
@@ -190,10 +191,16 @@ impl DeviceCore {
     pub(crate) fn check(&self) -> Result<(), Unordered> {
         match self.events.sticky_error() {
             None => Ok(()),
-            Some(cause) => Err(Unordered {
-                cause: cause.clone(),
-                graph: self.graph,
-            }),
+            Some(cause) => Err(self.unordered(cause)),
+        }
+    }
+
+    #[cold]
+    fn unordered(&self, cause: &DriverError) -> Unordered {
+        Unordered {
+            cause: cause.clone(),
+            graph: self.graph,
+            first: self.events.is_first_refusal(),
         }
     }
 
@@ -281,6 +288,7 @@ impl DeviceCore {
 
     /// The one stream of `key`, created at the first call.
     pub(crate) fn named_stream(&self, key: TypeId, priority: Priority) -> DriverResult<StreamRef> {
+        let _later = observability::later();
         // Entries are only inserted, so the map is consistent after a panic under the lock.
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = streams.get(&key) {
@@ -370,6 +378,7 @@ impl DeviceCore {
         key: TypeId,
         priority: Priority,
     ) -> DriverResult<Option<StreamRef>> {
+        let _later = observability::later();
         let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         if streams.contains_key(&key) {
             return Ok(None);
@@ -405,10 +414,26 @@ impl DeviceCore {
     }
 
     fn create_stream(&self, priority: Priority) -> DriverResult<StreamRef> {
-        let raw = self
-            .driver
-            .create_stream(priority.within(self.driver.properties().priority_range))?;
-        Ok(self.events.stream(raw))
+        let priority = priority.within(self.driver.properties().priority_range);
+        let at = self.events.stream(self.driver.create_stream(priority)?);
+        observability::stream_created(self.driver(), at.id(), priority);
+        Ok(at)
+    }
+
+    /// The device's CUDA streams, its own two included, and how many of them nobody holds.
+    pub(crate) fn count_streams(&self) -> (usize, usize) {
+        let named = {
+            let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = self.stream_for_frees.id();
+            streams.values().filter(|at| at.id() != own).count()
+        };
+        let anonymous = self
+            .anonymous
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len();
+        let own = 1 + usize::from(self.memory.has_stream());
+        (named + anonymous + own, self.run_time.count_returned())
     }
 }
 

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::device::core::DeviceCore;
 use crate::error::{During, Error, OpenError, PinnedError, Refused, Result};
 use crate::memory::{Element, PinnedBuffer};
+use crate::observability;
 use crate::order::clocks::Clocks;
 use crate::stream::Stream;
 use crate::tag::{DeviceTag, Gpu, Idle, Live, NamedDevice, NamedStream, Scoped, StreamTag};
@@ -103,6 +104,7 @@ pub(crate) fn instance(
     key: InstanceKey,
     make: impl FnOnce() -> Result<Arc<dyn DriverWithTools>, OpenError>,
 ) -> Result<Arc<DeviceCore>, OpenError> {
+    let _later = observability::later();
     // Entries are only inserted, so the map is consistent after a panic under the lock.
     let mut instances = INSTANCES.lock().unwrap_or_else(PoisonError::into_inner);
     let instances = instances.get_or_insert_default();
@@ -121,7 +123,22 @@ pub(crate) fn prepared(
     during: &'static str,
     clocks: Clocks,
 ) -> Result<Arc<DeviceCore>, OpenError> {
-    DeviceCore::new(driver, clocks).map_err(|source| OpenError::Driver { during, source })
+    match DeviceCore::new(driver, clocks) {
+        Ok(core) => {
+            observability::opened(core.driver().properties());
+            Ok(core)
+        }
+        Err(source) => {
+            observability::failed(during, &source);
+            Err(OpenError::Driver { during, source })
+        }
+    }
+}
+
+/// The error of a device that could not be opened.
+pub(crate) fn no_gpu(source: DriverError) -> OpenError {
+    observability::failed("Device::open", &source);
+    OpenError::NoGpu(source)
 }
 
 #[cfg(feature = "cuda")]
@@ -194,7 +211,7 @@ impl Device {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_gpu<const N: usize>() -> Result<Device<Gpu<N>>, OpenError> {
-        let core = instance(InstanceKey::Ordinal(N), || cuda(N).map_err(OpenError::NoGpu))?;
+        let core = instance(InstanceKey::Ordinal(N), || cuda(N).map_err(no_gpu))?;
         if core.driver().properties().backend == Backend::Simulated {
             return Err(OpenError::AlreadySimulated {
                 tag: format!("Gpu<{N}>"),
@@ -210,7 +227,7 @@ impl Device {
     /// As [`open`](Self::open), and [`OpenError::AlreadyBound`] if the tag is bound to another GPU.
     pub fn bind<D: NamedDevice>(ordinal: usize) -> Result<Device<D>, OpenError> {
         let core = instance(InstanceKey::Tag(TypeId::of::<D::Key>()), || {
-            cuda(ordinal).map_err(OpenError::NoGpu)
+            cuda(ordinal).map_err(no_gpu)
         })?;
         let bound = core.driver().properties().ordinal;
         if bound != ordinal {
@@ -258,7 +275,7 @@ impl Device {
         ordinal: usize,
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
     ) -> Result<R, OpenError> {
-        let driver = cuda(ordinal).map_err(OpenError::NoGpu)?;
+        let driver = cuda(ordinal).map_err(no_gpu)?;
         let core = prepared(driver, "Device::with_gpu", Clocks::of_process())?;
         Ok(body(Device::from_core(core)))
     }
@@ -283,7 +300,7 @@ impl Device {
         match cuda_count() {
             Ok(count) => Ok(count),
             Err(error) if is_absent(&error) => Ok(0),
-            Err(error) => Err(OpenError::NoGpu(error)),
+            Err(error) => Err(no_gpu(error)),
         }
     }
 

@@ -91,6 +91,11 @@ impl RunTimeStreams {
         entries.returned.remove(place).map(|(_, at)| at)
     }
 
+    /// The number of streams without a holder.
+    pub(super) fn count_returned(&self) -> usize {
+        self.entries().returned.len()
+    }
+
     /// Enters a stream that was created at run time.
     pub(super) fn enter(self: &Arc<Self>, at: StreamRef, name: &str, priority: Priority) -> Arc<StreamState> {
         let state = self.state(at, name, Some(priority));

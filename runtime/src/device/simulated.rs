@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::{AnyDevice, Device, InstanceKey, cuda, instance, is_absent, prepared};
+use super::{AnyDevice, Device, InstanceKey, cuda, instance, is_absent, no_gpu, prepared};
 use crate::device::core::DeviceCore;
 use crate::error::OpenError;
 use crate::order::clocks::Clocks;
@@ -29,7 +29,7 @@ fn gpu_or_simulated(ordinal: usize, config: SimConfig) -> Result<Arc<DeviceCore>
     instance(InstanceKey::Ordinal(ordinal), || match cuda(ordinal) {
         Ok(driver) => Ok(driver),
         Err(error) if is_absent(&error) => Ok(simulated_gpu(config)),
-        Err(error) => Err(OpenError::NoGpu(error)),
+        Err(error) => Err(no_gpu(error)),
     })
 }
 

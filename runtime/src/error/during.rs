@@ -2,6 +2,7 @@
 //! [`Error::of_call`] replaces the name for a call that makes other calls of this crate.
 
 use super::{Error, Result};
+use crate::observability;
 use cuda_rt_driver::{DriverError, DriverResult};
 
 /// The error of a core that takes no more work.
@@ -11,6 +12,8 @@ pub(crate) struct Unordered {
     /// Whether the core belongs to a capture. The core ends with the capture, and the device still
     /// takes work.
     pub(crate) graph: bool,
+    /// Whether nobody was told of it before.
+    pub(crate) first: bool,
 }
 
 /// Adds the name of this crate's call to a driver's error.
@@ -20,13 +23,19 @@ pub(crate) trait During<T> {
 
 impl<T> During<T> for DriverResult<T> {
     fn during(self, during: &'static str) -> Result<T> {
-        self.map_err(|source| Error::Driver { during, source })
+        self.map_err(|source| {
+            observability::failed(during, &source);
+            Error::Driver { during, source }
+        })
     }
 }
 
 impl<T> During<T> for Result<T, Unordered> {
     fn during(self, during: &'static str) -> Result<T> {
-        self.map_err(|Unordered { cause, graph }| {
+        self.map_err(|Unordered { cause, graph, first }| {
+            if first {
+                observability::refused(during, &cause);
+            }
             if graph {
                 Error::Driver {
                     during,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::captured::Captured;
 use super::held::Held;
 use crate::device::core::DeviceCore;
-use crate::error::{During, Error, Result};
+use crate::error::{During, Result};
 use crate::graph::capture_log::{CaptureLog, Entries};
 use crate::memory::Bundle;
 use crate::order::host_task::HostTask;
@@ -111,10 +111,7 @@ impl Site {
             self.core
                 .join_all(self.origin())
                 .and_then(|()| self.core.check().map_err(|unordered| unordered.cause))
-                .map_err(|source| Error::Driver {
-                    during: "Graph::update",
-                    source,
-                })
+                .during("Graph::update")
         });
         // No driver has seen the host functions of a dry run, and its launches.
         drop(self.core.take_host_tasks());

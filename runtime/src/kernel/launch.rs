@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 
 use crate::error::{Error, Result};
+use crate::observability;
 use crate::stream::Stream;
 use crate::tag::StreamTag;
 use cuda_rt_driver::{Kernel, Kind, LaunchShape};
@@ -55,11 +56,14 @@ impl<S: StreamTag> Stream<S> {
                 unsafe { driver.launch(kernel, shape, parameters, at) }
             }
         });
-        launched?.map_err(|source| Error::Launch {
-            kernel: kernel.name,
-            file: kernel.file,
-            line: kernel.line,
-            source,
+        launched?.map_err(|source| {
+            observability::failed(kernel.name, &source);
+            Error::Launch {
+                kernel: kernel.name,
+                file: kernel.file,
+                line: kernel.line,
+                source,
+            }
         })
     }
 }

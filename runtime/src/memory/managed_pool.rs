@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::free_blocks::{FreeBlocks, size_class};
 use super::mapped_host::keep;
 use crate::error::{During, Result};
+use crate::observability;
 use crate::order::fence::Fence;
 use cuda_rt_driver::process::{Kept, Process};
 use cuda_rt_driver::{Advice, Driver, DriverError, DriverResult, ErrorCode, Location};
@@ -156,7 +157,14 @@ impl ManagedPool {
 
     /// Frees the free blocks whose last use was seen complete, and returns their size in bytes.
     pub(crate) fn trim(&self) -> usize {
-        self.free.trim(usize::MAX)
+        let given_back = self.free.trim(usize::MAX);
+        observability::pool_trimmed(&*self.driver, "managed", given_back);
+        given_back
+    }
+
+    /// The blocks that are kept for reuse, and their bytes.
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        self.free.size()
     }
 
     /// Frees every free block, after a wait for the work that uses it. A block whose wait fails is

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::free_blocks::{FreeBlocks, size_class};
 use crate::error::{During, PinnedError, Result};
+use crate::observability;
 use crate::order::fence::Fence;
 use crate::order::unless::Leaked;
 use cuda_rt_driver::{Driver, HostMemory};
@@ -189,6 +190,8 @@ impl PinnedPool {
             .inspect_err(|_| self.account.release(class))?;
         self.account.blocks_mapped.fetch_add(1, Ordering::Relaxed);
         self.account.bytes_mapped.fetch_add(class, Ordering::Relaxed);
+        let held = self.account.bytes_held.load(Ordering::Relaxed);
+        observability::pool_grown(&*self.driver, "pinned", class, held);
         Ok(block)
     }
 
@@ -221,7 +224,9 @@ impl PinnedPool {
     /// `keep_bytes` are page-locked. Returns the bytes unmapped.
     pub(crate) fn trim(&self, keep_bytes: usize) -> usize {
         let held = self.account.bytes_held.load(Ordering::Relaxed);
-        self.free.trim(held.saturating_sub(keep_bytes))
+        let given_back = self.free.trim(held.saturating_sub(keep_bytes));
+        observability::pool_trimmed(&*self.driver, "pinned", given_back);
+        given_back
     }
 
     pub(crate) fn stats(&self) -> PinnedStats {

@@ -29,10 +29,9 @@
 //! ([`Driver`](cuda_rt_driver::Driver), **Order**). Every proof below that compares two threads
 //! uses this.
 
-use std::fmt;
-use std::ptr;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::{fmt, ptr};
 
 use crate::order::ring::Ring;
 use crate::order::stream_ref::StreamId;
@@ -298,6 +297,10 @@ impl Clock {
     pub(super) fn recorded(&self, number: u64) {
         // ORDER: whoever loads it with acquire comes after the call (`present`).
         self.recorded.store(number, Ordering::Release);
+    }
+
+    pub(super) fn last_recorded(&self) -> u64 {
+        self.recorded.load(Ordering::Relaxed)
     }
 
     /// Whether record `number` was made, and covers all work that the caller knows of (SEEN-3). The

@@ -15,6 +15,7 @@ use std::{fmt, io, mem, ptr};
 
 use crate::order::clocks::{Clock, Clocks, Known, Record};
 use crate::order::completion::{Completion, Done, Question};
+use crate::order::event_figures::{EventCounts, EventFigures};
 use crate::order::live_event::{LiveEvent, PooledEvent, Resident};
 use crate::order::observer::Observed;
 use crate::order::ring::Ring;
@@ -45,6 +46,8 @@ pub(crate) struct EventPool {
     /// context, every later call returns it. A record returns it too: an event recorded now would
     /// not be behind all uses of the memory that the ordering was for.
     sticky_error: OnceLock<DriverError>,
+    /// For figures.
+    pub(super) counts: EventCounts,
     /// The tools of a simulated device, which is told of the waits that are left out.
     simulated: Option<Arc<dyn Tools>>,
     /// The observer of records and waits.
@@ -90,6 +93,7 @@ impl EventPool {
             clocks,
             simulated,
             sticky_error: OnceLock::new(),
+            counts: EventCounts::default(),
             observed,
             completion,
         })
@@ -137,6 +141,7 @@ impl EventPool {
         stream: Option<&'static Clock>,
     ) -> DriverResult<Box<LiveEvent>> {
         let raw = self.driver.create_event(timing)?;
+        self.counts.created();
         Ok(LiveEvent::new(raw, timing, Arc::clone(self), stream))
     }
 
@@ -146,9 +151,23 @@ impl EventPool {
         self.sticky_error.get()
     }
 
+    /// The figures of the device's events. Calls nothing of the driver.
+    pub(crate) fn figures(&self) -> EventFigures {
+        let (pooled, streams) = {
+            let free = self.lock();
+            (free.plain.len() + free.timing.len(), free.streams.clone())
+        };
+        self.counts.figures(pooled, &streams)
+    }
+
     /// Refuses all later records. The first error stays.
     pub(crate) fn set_sticky_error(&self, error: DriverError) {
         let _ = self.sticky_error.set(error);
+    }
+
+    /// Whether no earlier call was refused because of the sticky error.
+    pub(crate) fn is_first_refusal(&self) -> bool {
+        self.counts.is_first_refusal()
     }
 
     /// Leases an event that records all the work of `at` so far. No event is leased without a
@@ -168,7 +187,7 @@ impl EventPool {
         }
         match at.clock() {
             Some(clock) if !timing => self.record_in_ring(clock),
-            _ => self.record_pooled(*at, timing),
+            _ => self.record_elsewhere(*at, timing),
         }
     }
 
@@ -176,7 +195,7 @@ impl EventPool {
     /// the ring has no free event.
     fn record_in_ring(self: &Arc<Self>, clock: &'static Clock) -> DriverResult<EventLease> {
         let Some(mut ring) = clock.ring().try_lock() else {
-            return self.record_pooled(StreamRef::of(clock), false);
+            return self.record_elsewhere(StreamRef::of(clock), false);
         };
         // SEEN-4.
         if !clock.is_counted() {
@@ -258,6 +277,13 @@ impl EventPool {
         // RING-2.
         clock.take_place();
         Ok(Resident::new(self.create(false, Some(clock))?))
+    }
+
+    /// As [`record_pooled`](Self::record_pooled), where no ring has counted the record.
+    #[inline(never)]
+    fn record_elsewhere(self: &Arc<Self>, at: StreamRef, timing: bool) -> DriverResult<EventLease> {
+        self.counts.recorded_elsewhere();
+        self.record_pooled(at, timing)
     }
 
     /// Leases an event of the pool, which no clock counts.
@@ -490,7 +516,7 @@ impl LiveEvent {
         let tell = || simulated.hint(Hint::LeftOut { event, call });
         match (call, at) {
             (LeftOut::HostWait, _) => {
-                let told = observed.host_waits(self.origin(), || {
+                let told = observed.tell_host_wait(self.origin(), || {
                     tell();
                     Ok(())
                 });
@@ -525,7 +551,7 @@ impl EventLease {
         let wait = || unsafe { self.driver().synchronize_event(self.event().raw) };
         // The observer is not told of timing events, which belong to a recording or a measurement.
         if self.event().timing {
-            return wait();
+            return self.pool().observed.host_waits_unobserved(self.origin(), wait);
         }
         self.pool().observed.host_waits(self.origin(), wait)?;
         if let Some(record) = record {

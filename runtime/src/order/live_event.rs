@@ -59,6 +59,7 @@ impl Drop for LiveEvent {
     fn drop(&mut self) {
         // SAFETY: the event is live, and nothing else has its handle. An error leaks the event.
         let _ = unsafe { self.pool.driver().destroy_event(self.raw) };
+        self.pool.counts.destroyed();
     }
 }
 

@@ -34,6 +34,7 @@
 pub(crate) mod clocks;
 pub(crate) mod completion;
 pub(crate) mod event;
+mod event_figures;
 pub(crate) mod event_pool;
 pub(crate) mod fence;
 pub(crate) mod future;

@@ -3,10 +3,11 @@
 //! Calls and events report to an [`Observed`], and the timeline puts an [`Observer`] into it.
 //! Without an observer, a report costs one relaxed load.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, ptr};
 
+use crate::observability::SlowWait;
 use crate::order::stream_ref::{StreamId, StreamRef};
 use cuda_rt_driver::{DriverResult, Kind, RawEvent};
 
@@ -44,6 +45,9 @@ pub(crate) trait Observer: fmt::Debug + Send + Sync {
 pub(crate) struct Observed {
     on: AtomicBool,
     observer: Mutex<Option<Arc<dyn Observer>>>,
+    /// Waits of the host that called the driver. A figure, which orders nothing.
+    host_waits: AtomicU64,
+    slow_wait: SlowWait,
 }
 
 // The observer is left out: it may hold the owner of this value.
@@ -131,9 +135,39 @@ impl Observed {
         }
     }
 
+    /// The number of waits of the host that called the driver.
+    pub(crate) fn count_host_waits(&self) -> u64 {
+        self.host_waits.load(Ordering::Relaxed)
+    }
+
+    /// How long a wait of the host may last before a subscriber is warned.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn slow_wait(&self) -> &SlowWait {
+        &self.slow_wait
+    }
+
     /// Runs `wait`, which blocks the host on work of the stream.
-    #[inline]
     pub(crate) fn host_waits(
+        &self,
+        stream: StreamId,
+        wait: impl FnOnce() -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        self.host_waits_unobserved(stream, || self.tell_host_wait(stream, wait))
+    }
+
+    /// As [`host_waits`](Self::host_waits), but the observer is not told.
+    pub(crate) fn host_waits_unobserved(
+        &self,
+        stream: StreamId,
+        wait: impl FnOnce() -> DriverResult<()>,
+    ) -> DriverResult<()> {
+        self.host_waits.fetch_add(1, Ordering::Relaxed);
+        self.slow_wait.around(stream, wait)
+    }
+
+    /// Runs `wait`, a wait of the host that may have been left out, and tells the observer of it.
+    #[inline]
+    pub(crate) fn tell_host_wait(
         &self,
         stream: StreamId,
         wait: impl FnOnce() -> DriverResult<()>,

@@ -89,6 +89,12 @@ impl Ring {
         Ok(self.current.as_ref())
     }
 
+    /// The number of records that were given a number, and the number of events without a lease.
+    pub(super) fn figures(&self) -> (u64, usize) {
+        let events = self.current.iter().chain(&self.others);
+        (self.number, events.filter(|event| event.is_free()).count())
+    }
+
     /// Takes all events out, for the end of the device. The next stream starts anew.
     pub(super) fn take(&mut self) -> impl Iterator<Item = Resident> + use<> {
         let Self { current, others, .. } = std::mem::take(self);

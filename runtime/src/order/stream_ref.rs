@@ -40,6 +40,12 @@ impl StreamId {
         self.0.get()
     }
 
+    /// The number of the stream, for a reader.
+    #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "events alone say it"))]
+    pub(crate) fn number(self) -> u64 {
+        self.bits() & !Self::ADOPTED
+    }
+
     /// The identity of these [`bits`](Self::bits).
     #[inline]
     pub(super) fn of_bits(bits: u64) -> Self {

@@ -31,13 +31,13 @@ pub(super) const SOURCES: [Source; 15] = [
         "runtime",
         "cuda-handoff-runtime",
         "cuda_rt_runtime",
-        "cupti,nccl,half,rustacuda,cust",
+        "cupti,nccl,half,rustacuda,cust,tracing",
     ),
     Source::new(
         "cuda-rt",
         "cuda-handoff",
         "cuda_rt",
-        "cupti,nccl,half,rustacuda,cust",
+        "cupti,nccl,half,rustacuda,cust,tracing",
     ),
     Source::new("driver", "cuda-handoff-driver", "cuda_rt_driver", ""),
     Source::new(

@@ -4,3 +4,4 @@ mod any;
 mod attacks;
 mod everyday;
 mod memory_pools;
+mod metrics;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cust::context::Context;
 
-use crate::device::{Device, InstanceKey, checked, instance, prepared};
+use crate::device::{Device, InstanceKey, checked, instance, no_gpu, prepared};
 use crate::error::{OpenError, Result};
 use crate::order::clocks::Clocks;
 use crate::tag::Scoped;
@@ -24,14 +24,14 @@ impl Device {
     /// once [`open_or_simulate`](Self::open_or_simulate) has fallen back, and [`OpenError::NoGpu`]
     /// if the GPU cannot be used.
     pub fn from_cust(context: Context) -> Result<Self, OpenError> {
-        let asked = ordinal(&context).map_err(OpenError::NoGpu)?;
+        let asked = ordinal(&context).map_err(no_gpu)?;
         if asked != 0 {
             let (tag, bound) = ("Gpu<0>", 0);
             return Err(OpenError::AlreadyBound { tag, bound, asked });
         }
         let core = instance(InstanceKey::Ordinal(0), || {
-            let driver = CustDriver::over(context).map_err(OpenError::NoGpu)?;
-            checked(driver).map_err(OpenError::NoGpu)
+            let driver = CustDriver::over(context).map_err(no_gpu)?;
+            checked(driver).map_err(no_gpu)
         })?;
         if core.driver().properties().backend == Backend::Simulated {
             let tag = "Gpu<0>".to_owned();
@@ -50,8 +50,8 @@ impl Device {
         context: Context,
         body: impl for<'id> FnOnce(Device<Scoped<'id>>) -> R,
     ) -> Result<R, OpenError> {
-        let driver: Arc<CustDriver> = CustDriver::over(context).map_err(OpenError::NoGpu)?;
-        let driver = checked(driver).map_err(OpenError::NoGpu)?;
+        let driver: Arc<CustDriver> = CustDriver::over(context).map_err(no_gpu)?;
+        let driver = checked(driver).map_err(no_gpu)?;
         let core = prepared(driver, "Device::with_cust", Clocks::of_process())?;
         Ok(body(Device::from_core(core)))
     }

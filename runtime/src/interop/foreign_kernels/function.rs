@@ -8,6 +8,7 @@ use super::grid::ForeignGrid;
 use super::loaded::LoadedModule;
 use super::parameters::ForeignParameters;
 use crate::error::{Error, Result};
+use crate::observability;
 use crate::stream::Stream;
 use crate::tag::StreamTag;
 use cuda_rt_driver::{Backend, DriverError, ErrorCode, FunctionLaunch, Kind, RawFunction, StandIn};
@@ -52,6 +53,7 @@ impl<K: ForeignKernel> fmt::Debug for ForeignFunction<K> {
 
 /// The error of a launch of `K`.
 fn refused<K: ForeignKernel>(source: DriverError) -> Error {
+    observability::failed(K::NAME, &source);
     Error::Launch {
         kernel: K::NAME,
         file: K::FILE,

@@ -37,6 +37,7 @@ use self::shared_end::{Latest, SharedEnd, SharedEnds};
 use self::size_class::SizeClass;
 use self::stream_blocks::{StreamBlocks, StreamTable};
 use super::free_blocks::FreeBlocks;
+use crate::observability;
 use crate::order::event_pool::EventPool;
 use crate::order::stream_ref::{StreamId, StreamRef};
 use cuda_rt_driver::process::Process;
@@ -254,8 +255,10 @@ impl DevicePool {
             return unsafe { self.reused(address, class, at) };
         }
         let blocks = self.streams.find_or_insert(at);
+        let reserved = observability::reserved(&*self.driver);
         let address = self.alloc_new(class, blocks)?;
         self.began(address, class, blocks);
+        reserved.told(&*self.driver);
         Ok(DeviceBlock {
             address,
             pooled_bytes: class.bytes(),
@@ -468,6 +471,24 @@ impl DevicePool {
         of_streams + self.shared.size().1
     }
 
+    /// The blocks that are kept for reuse, and their bytes.
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        if self.process.has_forked() {
+            return (0, 0);
+        }
+        let of_streams: usize = self.streams.iter().map(StreamBlocks::count).sum();
+        (of_streams + self.shared.size().0, self.free_bytes())
+    }
+
+    /// Whether there is a stream for allocations.
+    pub(crate) fn has_stream(&self) -> bool {
+        let made = self
+            .for_allocations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        made.is_some()
+    }
+
     /// Limits the bytes in free blocks, and gives back what is too much. `u64::MAX` is no limit.
     pub(crate) fn set_most_bytes(&self, bytes: u64) {
         self.most_bytes.store(bytes, Ordering::Relaxed);
@@ -523,6 +544,7 @@ impl DevicePool {
         }
         // SAFETY: DEVICE-POOL-2. After an error the memory becomes free later.
         let _ = unsafe { self.driver.synchronize_stream(for_allocations) };
+        observability::pool_trimmed(&*self.driver, "device", given_back);
     }
 
     /// Frees all blocks behind their last uses, and destroys the stream for allocations. Does not

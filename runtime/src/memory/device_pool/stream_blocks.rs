@@ -106,6 +106,13 @@ impl StreamBlocks {
         self.free_bytes.load(Ordering::Relaxed)
     }
 
+    /// The number of free blocks.
+    pub(super) fn count(&self) -> usize {
+        let lists = self.lock();
+        let lists = lists.common.iter().chain(lists.large.values());
+        lists.map(|list| list.free.len()).sum()
+    }
+
     /// Takes the block that became free last.
     #[inline]
     pub(super) fn take(&self, class: SizeClass) -> Option<DeviceAddress> {

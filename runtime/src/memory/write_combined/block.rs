@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::error::{During, Result};
 use crate::memory::free_blocks::{FreeBlocks, size_class};
 use crate::memory::mapped_host::keep;
+use crate::observability;
 use crate::order::fence::Fence;
 use cuda_rt_driver::Driver;
 use cuda_rt_driver::process::Kept;
@@ -96,7 +97,14 @@ impl WriteCombinedPool {
 
     /// Frees the free blocks whose last use was seen complete, and returns their size in bytes.
     pub(crate) fn trim(&self) -> usize {
-        self.free.trim(usize::MAX)
+        let given_back = self.free.trim(usize::MAX);
+        observability::pool_trimmed(&*self.driver, "write-combined", given_back);
+        given_back
+    }
+
+    /// The blocks that are kept for reuse, and their bytes.
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        self.free.size()
     }
 
     /// Frees every free block, after a wait for the work that uses it. A block whose wait fails is
