@@ -189,12 +189,23 @@ impl Program {
             .map_err(runtime_error)
     }
 
+    /// The memory of `x` itself, as a tensor of another shape.
+    fn reshaped(&self, py: Python<'_>, x: &Bound<'_, PyAny>, shape: Vec<usize>) -> PyResult<Tensor> {
+        // SAFETY: as in `double`.
+        let x: Taken<Compute> = unsafe { from_object(&self.compute, x) }?;
+        let handoff = py.detach(|| self.compute.release(x.elements));
+        // SAFETY: as in `double`.
+        unsafe { Tensor::new(&self.gpu, handoff.map_err(runtime_error)?, &shape) }
+    }
+
     /// Page-locked memory of the host, with the numbers 0, 1, 2, … (`int32`).
-    fn counted(&self, count: i32) -> PyResult<Tensor> {
+    #[pyo3(signature = (count, shape=None))]
+    fn counted(&self, count: i32, shape: Option<Vec<usize>>) -> PyResult<Tensor> {
         let numbers: Vec<i32> = (0..count).collect();
         let host = self.gpu.pinned_from(&numbers).map_err(runtime_error)?;
+        let shape = shape.unwrap_or(vec![numbers.len()]);
         // SAFETY: as in `double`.
-        unsafe { Tensor::of_pinned(&self.gpu, host, &[numbers.len()]) }
+        unsafe { Tensor::of_pinned(&self.gpu, host, &shape) }
     }
 
     /// The sum of a tensor of the host (`int32`), for example of NumPy.

@@ -492,6 +492,40 @@ class Imports(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "neither"):
             program.doubled(object())
 
+    def test_what_is_no_array_is_refused_by_its_name_and_the_message_says_what_to_pass(self):
+        for take, words in [
+            (program.doubled, r'^list has neither .*: pass a tensor of memory of GPU 0 .*torch.float32'),
+            (program.sum_of_host, r'^list has no `__dlpack__`: .*numpy.asarray\(x, dtype="int32"\)'),
+        ]:
+            with self.assertRaisesRegex(TypeError, words):
+                take([1.0])
+
+    def test_messages_name_nothing_that_the_caller_in_python_never_wrote(self):
+        refused = [
+            (program.doubled, Producer(self.address, dtype=DataType(2, 64, 1)), "^the elements .*x.astype"),
+            (program.sum_of_host, Producer(self.address, device=(CPU, 0)), '^the elements .*"int32"'),
+            (program.doubled, Producer(self.address, dtype=DataType(6, 8, 1)), "are bool, and"),
+            (program.doubled, Producer(self.address, device=(CPU, 0)), "^the tensor is .*torch.asarray"),
+            (program.sum_of_host, filled(), "^the tensor is memory of GPU 0 .*[.]cpu\\(\\)"),
+        ]
+        for take, tensor, words in refused:
+            with self.assertRaisesRegex(BufferError, words):
+                take(tensor)
+        # The author of the module reads the name of the call, and both numbers.
+        for shape, words in [([4, 2], r"\(4, 2\) has 8"), ([7], r"\(7,\) has 7"), ([], r"\(\) has 1")]:
+            with self.assertRaisesRegex(BufferError, f"^Tensor::new: the shape {words} elements, the buffer 6$"):
+                program.reshaped(Producer(self.address), shape)
+            with self.assertRaisesRegex(BufferError, f"^Tensor::of_pinned: the shape {words}"):
+                program.counted(6, shape)
+
+    def test_pinned_tensors_of_pytorch_are_copied(self):
+        # Their objects say that they are page-locked, and their tensors that they are ordinary.
+        memory = (ctypes.c_int32 * LEN)(*range(LEN))
+        producer = Producer(ctypes.addressof(memory), device=(CUDA_HOST, 0), dtype=DataType(0, 32, 1))
+        producer.managed.tensor.device = Device(CPU, 0)
+        self.assertEqual(program.sum_of_host(producer), 15)
+        self.assertEqual(producer.ended, 1)
+
     def test_an_interface_is_read_and_kept_until_the_last_use(self):
         for stream in [None, COMPUTE]:
             x = Interface(data=(self.address, False), stream=stream)
@@ -675,6 +709,16 @@ class NumPy(unittest.TestCase):
         self.assertEqual(program.sum_of_host(x), 15)
         self.assertEqual(program.sum_of_host(program.counted(LEN)), 15)
         self.assertEqual(program.sum_of_host(numpy.zeros(0, dtype=numpy.int32)), 0)
+        # It is only read.
+        y = x.copy()
+        y.flags.writeable = False
+        self.assertEqual(program.sum_of_host(y), 15)
+        for offset in [1, 2, 3]:
+            packed = numpy.zeros(4 * LEN + 4, dtype=numpy.uint8)[offset : offset + 4 * LEN]
+            packed = packed.view(numpy.int32)
+            self.assertFalse(packed.flags.aligned)
+            packed[:] = x
+            self.assertEqual(program.sum_of_host(packed), 15)
         for other in [x.astype(numpy.int64), numpy.arange(12, dtype=numpy.int32)[::2]]:
             with self.assertRaises(BufferError):
                 program.sum_of_host(other)

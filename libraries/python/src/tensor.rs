@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::capsule::Managed;
-use crate::error::exchange_error;
+use crate::error::{exchange_error, shape_error};
 use crate::held::{Held, Typed};
 use crate::interface;
 use crate::request::{LEGACY, Request, is_default};
@@ -102,7 +102,7 @@ impl Tensor {
     {
         let gpu = gpu.clone();
         let shared = DlpackShared::new(&gpu, handoff, shape);
-        let shared = shared.map_err(|refused| exchange_error(&refused.error))?;
+        let shared = shared.map_err(|refused| shape_error("Tensor::new", shape, &refused.error))?;
         Ok(Self::of(Box::new(Typed { gpu, shared })))
     }
 
@@ -139,7 +139,7 @@ impl Tensor {
     {
         let gpu = gpu.clone();
         let shared = DlpackShared::of_pinned(buffer, shape);
-        let shared = shared.map_err(|refused| exchange_error(&refused.error))?;
+        let shared = shared.map_err(|refused| shape_error("Tensor::of_pinned", shape, &refused.error))?;
         Ok(Self::of(Box::new(Typed { gpu, shared })))
     }
 
