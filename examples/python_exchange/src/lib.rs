@@ -208,6 +208,26 @@ impl Program {
         unsafe { Tensor::of_pinned(&self.gpu, host, &shape) }
     }
 
+    /// Twice the elements of an array of NumPy, in page-locked memory that NumPy takes. Waits for the
+    /// stream, without the GIL.
+    fn doubled_on_host(&self, py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+        // SAFETY: as in `double`.
+        let (host, shape) = unsafe { pinned_from_object::<f32, _>(&self.gpu, x) }?; // a copy
+        let compute = &self.compute;
+        let doubled = py.detach(|| {
+            let mut host = compute.adopt(host)?;
+            let x = compute.init_from_host(compute.alloc_uninit(host.len())?, &host)?;
+            let mut y = compute.alloc_zeroed::<f32>(x.len())?;
+            if !y.is_empty() {
+                scale(compute, Grid1::covering(x.len()), &x, &mut y, 2.0)?;
+            }
+            compute.copy_to_host(&y, &mut host)?;
+            compute.release(host)?.synchronize() // the host has waited: NumPy may read it
+        });
+        // SAFETY: as in `double`.
+        unsafe { Tensor::of_pinned(&self.gpu, doubled.map_err(runtime_error)?, &shape) }
+    }
+
     /// The sum of a tensor of the host (`int32`), for example of NumPy.
     fn sum_of_host(&self, x: &Bound<'_, PyAny>) -> PyResult<i64> {
         // SAFETY: as in `double`.
