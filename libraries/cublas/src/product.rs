@@ -5,7 +5,7 @@ use cuda_rt_runtime::{DeviceBuffer, DeviceSlice, Element, Live, ReadBy, StreamTa
 
 use crate::blas::{Blas, Engine, ON_HOST, number, pointer};
 use crate::element::{Factor, Multiply, Precision, ProductType, Real};
-use crate::error::{BlasError, Operand, Result, ShapeError, equal};
+use crate::error::{BlasError, Operand, Result, ShapeError, equal, refusal};
 use crate::ffi::{self, Cublas, cublasHandle_t};
 use crate::matrix::{LARGEST, Matrix, MatrixMut, Shape};
 use crate::plan::{FactorPlan, ProductPlan, int, long, simulated_shape};
@@ -47,7 +47,8 @@ impl<S: StreamTag> Blas<S> {
     /// each product of the batch.
     ///
     /// # Errors
-    /// As [`gemm`](Self::gemm), and [`BlasError::Runtime`] if there is no memory.
+    /// As [`gemm`](Self::gemm), also for an inner dimension of 0, and [`BlasError::Runtime`] if there
+    /// is no memory.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }
@@ -72,7 +73,7 @@ impl<S: StreamTag> Blas<S> {
         Q: ReadBy<S>,
     {
         const DURING: &str = "Blas::multiply";
-        let refused = |why| BlasError::Shape { during: DURING, why };
+        let refused = refusal(DURING);
         // The inputs are checked first, so that the numbers below are of 31 bits.
         a.shape.check(Operand::A, a.memory.len()).map_err(refused)?;
         b.shape.check(Operand::B, b.memory.len()).map_err(refused)?;
@@ -105,8 +106,10 @@ impl<S: StreamTag> Blas<S> {
     ///
     /// # Errors
     /// [`BlasError::Shape`], before anything is enqueued: a matrix does not fit its memory or the
-    /// other matrices, or numbers are too large for cuBLAS. [`BlasError::Status`]: cuBLAS refused
-    /// the call or could not enqueue all of it. [`BlasError::Runtime`].
+    /// other matrices, or numbers are too large for cuBLAS. So is an inner dimension of 0, unless C
+    /// is empty: BLAS then computes beta·C, which here is [`scal`](Self::scal), or
+    /// [`fill`](cuda_rt_runtime::Stream::fill) for zeros. [`BlasError::Status`]: cuBLAS refused the
+    /// call or could not enqueue all of it. [`BlasError::Runtime`].
     #[track_caller]
     pub fn gemm<T, C, P, Q, W>(
         &self,
@@ -145,7 +148,7 @@ impl<S: StreamTag> Blas<S> {
         W: WriteBy<S>,
     {
         const { assert!(size_of::<E>() == size_of::<C>()) };
-        let refused = |why| BlasError::Shape { during, why };
+        let refused = refusal(during);
         let plan = ProductPlan::new(
             (&a.shape, a.memory.len()),
             (&b.shape, b.memory.len()),
@@ -271,15 +274,19 @@ impl<S: StreamTag> Blas<S> {
         S::Device: Live,
     {
         const DURING: &str = "Blas::gemm_batched";
-        let refused = |why| BlasError::Shape { during: DURING, why };
+        let refused = refusal(DURING);
         equal(
             ("matrices in the list A", a.len()),
             ("matrices in the list C", c.len()),
+            &[],
+            "pass lists of one length",
         )
         .map_err(refused)?;
         equal(
             ("matrices in the list B", b.len()),
             ("matrices in the list C", c.len()),
+            &[],
+            "pass lists of one length",
         )
         .map_err(refused)?;
         if c.len() > LARGEST {
@@ -424,12 +431,15 @@ impl<S: StreamTag> Blas<S> {
         W: WriteBy<S>,
     {
         const DURING: &str = "Blas::gemv";
-        let refused = |why| BlasError::Shape { during: DURING, why };
+        let refused = refusal(DURING);
         if a.shape.batch.is_some() {
             return Err(refused(ShapeError::IsBatch { operand: Operand::A }));
         }
-        equal(("columns of A", a.columns()), ("elements of x", x.len())).map_err(refused)?;
-        equal(("rows of A", a.rows()), ("elements of y", y.len())).map_err(refused)?;
+        const ADVICE: &str = "pass a slice of that length, or `.transposed()` for A";
+        let in_a = [(Operand::A, &a.shape)];
+        let (inner, outer) = (("columns of A", a.columns()), ("rows of A", a.rows()));
+        equal(inner, ("elements of x", x.len()), &in_a, ADVICE).map_err(refused)?;
+        equal(outer, ("elements of y", y.len()), &in_a, ADVICE).map_err(refused)?;
         // Columns are vectors without gaps, so that the product has no factors exchanged.
         let (column_x, column_y) = (Shape::column(x.len()), Shape::column(y.len()));
         let plan = ProductPlan::new(
