@@ -208,8 +208,8 @@ impl Program {
         unsafe { Tensor::of_pinned(&self.gpu, host, &shape) }
     }
 
-    /// Twice the elements of an array of NumPy, in page-locked memory that NumPy takes. Waits for the
-    /// stream, without the GIL.
+    /// Twice the elements of an array of NumPy, in page-locked memory that NumPy takes. Waits for
+    /// the stream, without the GIL.
     fn doubled_on_host(&self, py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         // SAFETY: as in `double`.
         let (host, shape) = unsafe { pinned_from_object::<f32, _>(&self.gpu, x) }?; // a copy

@@ -517,27 +517,31 @@ class Imports(unittest.TestCase):
             program.doubled(object())
 
     def test_what_is_no_array_is_refused_by_its_name_and_the_message_says_what_to_pass(self):
-        for take, words in [
-            (program.doubled, r'^list has neither .*: pass a tensor of memory of GPU 0 .*torch.float32'),
-            (program.sum_of_host, r'^list has no `__dlpack__`: .*numpy.asarray\(x, dtype="int32"\)'),
-        ]:
+        on_gpu = r"^list has neither .*: pass a tensor in memory of GPU 0 .*torch.float32"
+        on_host = r'^list has no `__dlpack__`: .*numpy.asarray\(x, dtype="int32"\)'
+        for take, words in [(program.doubled, on_gpu), (program.sum_of_host, on_host)]:
             with self.assertRaisesRegex(TypeError, words):
                 take([1.0])
 
     def test_messages_name_nothing_that_the_caller_in_python_never_wrote(self):
+        doubles = Producer(self.address, dtype=DataType(2, 64, 1))
+        bools = Producer(self.address, dtype=DataType(6, 8, 1))
+        floats, on_host = (Producer(self.address, device=(CPU, 0)) for _ in range(2))
         refused = [
-            (program.doubled, Producer(self.address, dtype=DataType(2, 64, 1)), "^the elements .*x.astype"),
-            (program.sum_of_host, Producer(self.address, device=(CPU, 0)), '^the elements .*"int32"'),
-            (program.doubled, Producer(self.address, dtype=DataType(6, 8, 1)), "are bool, and"),
-            (program.doubled, Producer(self.address, device=(CPU, 0)), "^the tensor is .*torch.asarray"),
-            (program.sum_of_host, filled(), "^the tensor is memory of GPU 0 .*[.]cpu\\(\\)"),
+            (program.doubled, doubles, "^the elements of the tensor are float64, .*x.astype"),
+            (program.doubled, bools, "are bool, and"),
+            (program.doubled, on_host, "^the tensor is .*torch.asarray.*pinned_from_object"),
+            (program.sum_of_host, floats, '^the elements .*x.astype."int32"'),
+            (program.sum_of_host, filled(), "^the tensor is memory of GPU 0 .*[.]cpu"),
         ]
         for take, tensor, words in refused:
             with self.assertRaisesRegex(BufferError, words):
                 take(tensor)
         # The author of the module reads the name of the call, and both numbers.
-        for shape, words in [([4, 2], r"\(4, 2\) has 8"), ([7], r"\(7,\) has 7"), ([], r"\(\) has 1")]:
-            with self.assertRaisesRegex(BufferError, f"^Tensor::new: the shape {words} elements, the buffer 6$"):
+        shapes = [([4, 2], r"\(4, 2\) has 8"), ([7], r"\(7,\) has 7"), ([], r"\(\) has 1")]
+        for shape, words in shapes:
+            words += " elements, the buffer 6$"
+            with self.assertRaisesRegex(BufferError, f"^Tensor::new: the shape {words}"):
                 program.reshaped(Producer(self.address), shape)
             with self.assertRaisesRegex(BufferError, f"^Tensor::of_pinned: the shape {words}"):
                 program.counted(6, shape)
@@ -545,7 +549,8 @@ class Imports(unittest.TestCase):
     def test_pinned_tensors_of_pytorch_are_copied(self):
         # Their objects say that they are page-locked, and their tensors that they are ordinary.
         memory = (ctypes.c_int32 * LEN)(*range(LEN))
-        producer = Producer(ctypes.addressof(memory), device=(CUDA_HOST, 0), dtype=DataType(0, 32, 1))
+        address, dtype = ctypes.addressof(memory), DataType(0, 32, 1)
+        producer = Producer(address, device=(CUDA_HOST, 0), dtype=dtype)
         producer.managed.tensor.device = Device(CPU, 0)
         self.assertEqual(program.sum_of_host(producer), 15)
         self.assertEqual(producer.ended, 1)
@@ -752,7 +757,8 @@ class NumPy(unittest.TestCase):
         self.assertEqual(x.tolist(), [9, 8] + list(range(2, LEN)))
         del others
         for make in [numpy.asarray, numpy.array, lambda y: y.__array__()]:
-            with self.assertRaisesRegex(TypeError, r'memory of GPU 0 .*from_dlpack\(x, device="cpu"\)'):
+            words = r'memory of GPU 0 .*from_dlpack\(x, device="cpu"\)'
+            with self.assertRaisesRegex(TypeError, words):
                 make(filled())
         if numpy.lib.NumpyVersion(numpy.__version__) >= "2.0.0":
             with self.assertRaises(ValueError):

@@ -74,23 +74,10 @@ impl ProductPlan {
         a.check(Operand::A, a_len)?;
         b.check(Operand::B, b_len)?;
         c.check_written(Operand::C, c_len)?;
-        // The inner dimension comes first: if B is to be transposed, it says so, and C is right.
-        let factors = [(Operand::A, a), (Operand::B, b)];
-        equal(
-            ("columns of A", a.columns),
-            ("rows of B", b.rows),
-            &factors,
-            TRANSPOSE,
-        )?;
-        let all = [(Operand::A, a), (Operand::B, b), (Operand::C, c)];
-        equal(("rows of A", a.rows), ("rows of C", c.rows), &all, OUTPUT)?;
-        equal(
-            ("columns of B", b.columns),
-            ("columns of C", c.columns),
-            &all,
-            OUTPUT,
-        )?;
-        let is_other = |factor: &Shape| factor.batch.is_some() && factor.count() != c.count();
+        if a.columns != b.rows || a.rows != c.rows || b.columns != c.columns {
+            return Err(other_sides(a, b, c));
+        }
+        let is_other = |factor: &Shape| factor.batch.is_some_and(|batch| batch.count != c.count());
         if is_other(a) || is_other(b) {
             return Err(other_counts(a, b, c));
         }
@@ -226,6 +213,23 @@ impl TriangularPlan {
             self.leading_b as u64,
             alpha,
         ]
+    }
+}
+
+/// The error of a product whose sides do not fit each other. The inner dimension comes first: if B
+/// is to be transposed, it says so, and C is right.
+#[cold]
+fn other_sides(a: &Shape, b: &Shape, c: &Shape) -> ShapeError {
+    let all = [(Operand::A, a), (Operand::B, b), (Operand::C, c)];
+    let (inner, inner_of_b) = (("columns of A", a.columns), ("rows of B", b.rows));
+    let (rows, rows_of_c) = (("rows of A", a.rows), ("rows of C", c.rows));
+    let (columns, columns_of_c) = (("columns of B", b.columns), ("columns of C", c.columns));
+    if a.columns != b.rows {
+        mismatch(inner, inner_of_b, &all[..2], TRANSPOSE)
+    } else if a.rows != c.rows {
+        mismatch(rows, rows_of_c, &all, OUTPUT)
+    } else {
+        mismatch(columns, columns_of_c, &all, OUTPUT)
     }
 }
 

@@ -47,8 +47,7 @@ impl<S: StreamTag> Blas<S> {
     /// each product of the batch.
     ///
     /// # Errors
-    /// As [`gemm`](Self::gemm), also for an inner dimension of 0, and [`BlasError::Runtime`] if there
-    /// is no memory.
+    /// As [`gemm`](Self::gemm), and [`BlasError::Runtime`] if there is no memory.
     ///
     /// ```
     /// # cuda_rt::streams! { pub Compute; }
@@ -106,10 +105,9 @@ impl<S: StreamTag> Blas<S> {
     ///
     /// # Errors
     /// [`BlasError::Shape`], before anything is enqueued: a matrix does not fit its memory or the
-    /// other matrices, or numbers are too large for cuBLAS. So is an inner dimension of 0, unless C
-    /// is empty: BLAS then computes beta·C, which here is [`scal`](Self::scal), or
-    /// [`fill`](cuda_rt_runtime::Stream::fill) for zeros. [`BlasError::Status`]: cuBLAS refused the
-    /// call or could not enqueue all of it. [`BlasError::Runtime`].
+    /// other matrices, numbers are too large for cuBLAS, or the inner dimension is 0: BLAS computes
+    /// beta·C then, which here is [`scal`](Self::scal), or a fill. [`BlasError::Status`]: cuBLAS
+    /// refused the call or could not enqueue all of it. [`BlasError::Runtime`].
     #[track_caller]
     pub fn gemm<T, C, P, Q, W>(
         &self,

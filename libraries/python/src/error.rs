@@ -23,8 +23,8 @@ pub fn runtime_error(error: impl Display) -> PyErr {
 }
 
 /// The exception for an error of an exchange. Python's standard asks for `BufferError` where a
-/// tensor cannot be exchanged; other errors are those of the device. Python's caller gets the reason
-/// without our call, whose name in Rust the caller never wrote.
+/// tensor cannot be exchanged; other errors are those of the device. Python's caller gets the
+/// reason without our call, whose name in Rust the caller never wrote.
 pub(crate) fn exchange_error(error: &Error) -> PyErr {
     match error {
         Error::Dlpack { why, .. } => buffer_error(why),

@@ -55,7 +55,7 @@ where
         return unsafe { from_cuda_array_interface(stream, object) };
     }
     Err(PyTypeError::new_err(format!(
-        "{} has neither `__dlpack__` nor `__cuda_array_interface__`: pass a tensor of {}, such as {}",
+        "{} has neither `__dlpack__` nor `__cuda_array_interface__`: pass a tensor in {}, such as {}",
         object.get_type().name()?,
         device_of_stream(stream),
         on_gpu(T::DTYPE),
@@ -209,8 +209,8 @@ where
 
 /// Takes memory of the host from Python, with its shape. A page-locked tensor (`kDLCUDAHost`) is
 /// taken over without a copy, and goes back as [`from_dlpack`] describes. An ordinary one
-/// (`kDLCPU`), for example of NumPy, is copied into page-locked memory, and goes back at once. It is
-/// only read, so it may be read-only, and misaligned.
+/// (`kDLCPU`), for example of NumPy, is copied into page-locked memory, and goes back at once. It
+/// is only read, so it may be read-only, and misaligned.
 ///
 /// The copy is made by the host, without the GIL (**blocks**).
 ///

@@ -29,7 +29,7 @@
 //!         let compute = gpu.stream().map_err(runtime_error)?;
 //!         PyResult::Ok((gpu, compute))
 //!     })?;
-//!     // Another thread may have come first, with the same device and the same stream.
+//!     // Another thread may have come first, with the same device and stream.
 //!     Ok(STATE.get_or_init(|| opened))
 //! }
 //!
@@ -61,9 +61,9 @@
 //! y = torch.from_dlpack(y)  # or cupy.from_dlpack(y), or cupy.asarray(y)
 //! ```
 //!
-//! `Device::open` and `open_or_simulate` give the same device at each call, and `Device::stream` the
-//! same stream for one tag, from every thread. So the examples of single functions open the device
-//! themselves: the first call starts CUDA, and later calls look the device up under a lock.
+//! `Device::open` and `open_or_simulate` give the same device at each call, and `Device::stream`
+//! the same stream for one tag, from every thread. So the examples of single functions open the
+//! device themselves: the first call starts CUDA, and later calls look the device up.
 //!
 //! # Who waits for whom
 //!
@@ -120,8 +120,8 @@
 //! ```
 //!
 //! Python finds the module by the name of its file: `cargo build` makes `libexample.so`. Copy it to
-//! `example.abi3.so` in a folder of `PYTHONPATH`, or beside the program. Or `maturin develop` builds
-//! it and puts it into the virtual environment.
+//! `example.abi3.so` in a folder of `PYTHONPATH`, or beside the program. Or `maturin develop`
+//! builds it and puts it into the virtual environment.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

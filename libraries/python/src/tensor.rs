@@ -39,9 +39,9 @@ use crate::request::{LEGACY, Request, is_default, is_download};
 /// consumer's uses. **`max_version`.** Without it, and for version 0, the capsule is a `"dltensor"`
 /// without flags; else a `"dltensor_versioned"`. **`dl_device`.** The device that
 /// `__dlpack_device__` returns; page-locked memory may be called ordinary memory of the host too.
-/// For ordinary memory of the host (`kDLCPU`), memory of the GPU is copied to page-locked memory, and
-/// the host waits for the copy, without the GIL. **`copy`.** `True` makes a copy, on the GPU for
-/// memory of the GPU. The rest is a `BufferError`.
+/// For ordinary memory of the host (`kDLCPU`), memory of the GPU is copied to page-locked memory,
+/// and the host waits for the copy, without the GIL. **`copy`.** `True` makes a copy, on the GPU
+/// for memory of the GPU. The rest is a `BufferError`.
 ///
 /// The memory is freed when the object and all consumers have ended, behind their work. Dropping it
 /// never blocks.
@@ -205,8 +205,8 @@ impl Tensor {
         (device.device_type, device.device_id)
     }
 
-    /// NumPy's array of page-locked memory, which keeps the memory. The host waits, without the GIL,
-    /// until no consumer's work is pending.
+    /// NumPy's array of page-locked memory, which keeps the memory. The host waits, without the
+    /// GIL, until no consumer's work is pending.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,
