@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 const CHAPTER: &str = include_str!("../src/ten-minutes.md");
 const REFERENCE: &str = include_str!("../src/reference.md");
+const HOW_TO: &str = include_str!("../src/how-to.md");
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -18,7 +19,7 @@ fn manifest(folder: &str) -> String {
 }
 
 /// The lines of all blocks of this kind in the chapter.
-fn lines(chapter: &'static str, kind: &str) -> impl Iterator<Item = &'static str> {
+fn lines<'a>(chapter: &'a str, kind: &str) -> impl Iterator<Item = &'a str> {
     let fence = format!("\n```{kind}\n");
     let blocks = chapter.split(fence.as_str()).skip(1).collect::<Vec<_>>();
     blocks
@@ -73,6 +74,28 @@ fn the_reference_names_packages_of_the_repository() {
         found.push(package);
     }
     assert_eq!(found.len(), 2 * folders.len(), "{found:?}");
+}
+
+/// The lines for libraries, in the chapter and on the page of their crate.
+#[test]
+fn the_lines_for_libraries_name_packages_of_the_repository() {
+    let python = include_str!("../../../libraries/python/src/lib.rs").replace("//! ", "");
+    let cublas = include_str!("../../../libraries/cublas/src/lib.rs").replace("//! ", "");
+    let mut found = Vec::new();
+    for text in [HOW_TO, &python, &cublas] {
+        let dependencies = lines(text, "toml").filter(|line| line.contains("package = "));
+        for line in dependencies {
+            let package = value(line, "package").expect("the line names a package");
+            let path = value(line, "path").expect("the line names a path");
+            let folder = path
+                .strip_prefix("../cuda-rt/")
+                .expect("a clone beside the program");
+            assert_eq!(value(&manifest(folder), "name"), Some(package), "{line}");
+            found.push(package.to_owned());
+        }
+    }
+    let [all, python, cublas] = ["cuda-handoff", "cuda-handoff-python", "cuda-handoff-cublas"];
+    assert_eq!(found, [cublas, all, python, all, python, all, cublas]);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn must_be_quoted(block: &Block) -> bool {
         "rust,no_run" => block.lines.iter().any(is_cudarc),
         "text" => block.lines.iter().any(is_drawn),
         "console" => block.place.starts_with("ten-minutes.md:"),
-        "toml" => ["ten-minutes.md:", "reference.md:"]
+        "toml" => ["ten-minutes.md:", "reference.md:", "how-to.md:"]
             .iter()
             .any(|at| block.place.starts_with(at)),
         _ => false,

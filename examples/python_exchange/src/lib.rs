@@ -189,12 +189,43 @@ impl Program {
             .map_err(runtime_error)
     }
 
+    /// The memory of `x` itself, as a tensor of another shape.
+    fn reshaped(&self, py: Python<'_>, x: &Bound<'_, PyAny>, shape: Vec<usize>) -> PyResult<Tensor> {
+        // SAFETY: as in `double`.
+        let x: Taken<Compute> = unsafe { from_object(&self.compute, x) }?;
+        let handoff = py.detach(|| self.compute.release(x.elements));
+        // SAFETY: as in `double`.
+        unsafe { Tensor::new(&self.gpu, handoff.map_err(runtime_error)?, &shape) }
+    }
+
     /// Page-locked memory of the host, with the numbers 0, 1, 2, … (`int32`).
-    fn counted(&self, count: i32) -> PyResult<Tensor> {
+    #[pyo3(signature = (count, shape=None))]
+    fn counted(&self, count: i32, shape: Option<Vec<usize>>) -> PyResult<Tensor> {
         let numbers: Vec<i32> = (0..count).collect();
         let host = self.gpu.pinned_from(&numbers).map_err(runtime_error)?;
+        let shape = shape.unwrap_or(vec![numbers.len()]);
         // SAFETY: as in `double`.
-        unsafe { Tensor::of_pinned(&self.gpu, host, &[numbers.len()]) }
+        unsafe { Tensor::of_pinned(&self.gpu, host, &shape) }
+    }
+
+    /// Twice the elements of an array of NumPy, in page-locked memory that NumPy takes. Waits for
+    /// the stream, without the GIL.
+    fn doubled_on_host(&self, py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+        // SAFETY: as in `double`.
+        let (host, shape) = unsafe { pinned_from_object::<f32, _>(&self.gpu, x) }?; // a copy
+        let compute = &self.compute;
+        let doubled = py.detach(|| {
+            let mut host = compute.adopt(host)?;
+            let x = compute.init_from_host(compute.alloc_uninit(host.len())?, &host)?;
+            let mut y = compute.alloc_zeroed::<f32>(x.len())?;
+            if !y.is_empty() {
+                scale(compute, Grid1::covering(x.len()), &x, &mut y, 2.0)?;
+            }
+            compute.copy_to_host(&y, &mut host)?;
+            compute.release(host)?.synchronize() // the host has waited: NumPy may read it
+        });
+        // SAFETY: as in `double`.
+        unsafe { Tensor::of_pinned(&self.gpu, doubled.map_err(runtime_error)?, &shape) }
     }
 
     /// The sum of a tensor of the host (`int32`), for example of NumPy.

@@ -320,6 +320,8 @@ class Exports(unittest.TestCase):
         for device in [(CPU, 0), (CUDA, 1), (CUDA_HOST, 0), (13, 0)]:
             with self.assertRaises(BufferError, msg=device):
                 x.__dlpack__(stream=OTHER, dl_device=device)
+        with self.assertRaisesRegex(BufferError, "take it where it is.*torch.from_dlpack"):
+            x.__dlpack__(dl_device=(CUDA, 1))
         self.assertEqual(host.__dlpack_device__(), (CUDA_HOST, 0))
         for device in [None, (CUDA_HOST, 0), (CPU, 0)]:
             for version in [None, (1, 0)]:
@@ -334,6 +336,28 @@ class Exports(unittest.TestCase):
         # A number orders the end of the uses of page-locked memory.
         Consumer(host.__dlpack__(stream=OTHER)).end()
         Consumer(host.__dlpack__(stream=-1)).end()
+
+    def test_memory_of_the_gpu_is_copied_for_a_consumer_on_the_host(self):
+        for version in [None, (1, 0)]:
+            for copy in [None, True]:
+                x = filled(2.5, delay=20)
+                capsule = x.__dlpack__(dl_device=(CPU, 0), copy=copy, max_version=version)
+                del x
+                consumer = Consumer(capsule)
+                found = consumer.tensor.device
+                self.assertEqual((found.type, found.id), (CPU, 0))
+                if version:
+                    self.assertEqual(consumer.managed.flags, IS_COPIED)
+                # Nothing is pending, and the copy keeps its memory.
+                self.assertEqual(settled(0), 0)
+                self.assertEqual((consumer.shape(), consumer.floats()), ([2, 3], [2.5] * LEN))
+                consumer.end()
+            with self.assertRaisesRegex(BufferError, "without a copy: .*copy=True"):
+                filled().__dlpack__(dl_device=(CPU, 0), copy=False, max_version=version)
+        empty = program.filled([2, 0], 1.0)
+        copied = Consumer(empty.__dlpack__(dl_device=(CPU, 0)))
+        self.assertEqual((copied.shape(), copied.tensor.data), ([2, 0], None))
+        copied.end()
 
     def test_the_interface_says_what_it_is_and_keeps_the_memory(self):
         before = 0
@@ -492,6 +516,45 @@ class Imports(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "neither"):
             program.doubled(object())
 
+    def test_what_is_no_array_is_refused_by_its_name_and_the_message_says_what_to_pass(self):
+        on_gpu = r"^list has neither .*: pass a tensor in memory of GPU 0 .*torch.float32"
+        on_host = r'^list has no `__dlpack__`: .*numpy.asarray\(x, dtype="int32"\)'
+        for take, words in [(program.doubled, on_gpu), (program.sum_of_host, on_host)]:
+            with self.assertRaisesRegex(TypeError, words):
+                take([1.0])
+
+    def test_messages_name_nothing_that_the_caller_in_python_never_wrote(self):
+        doubles = Producer(self.address, dtype=DataType(2, 64, 1))
+        bools = Producer(self.address, dtype=DataType(6, 8, 1))
+        floats, on_host = (Producer(self.address, device=(CPU, 0)) for _ in range(2))
+        refused = [
+            (program.doubled, doubles, "^the elements of the tensor are float64, .*x.astype"),
+            (program.doubled, bools, "are bool, and"),
+            (program.doubled, on_host, "^the tensor is .*torch.asarray.*pinned_from_object"),
+            (program.sum_of_host, floats, '^the elements .*x.astype."int32"'),
+            (program.sum_of_host, filled(), "^the tensor is memory of GPU 0 .*[.]cpu"),
+        ]
+        for take, tensor, words in refused:
+            with self.assertRaisesRegex(BufferError, words):
+                take(tensor)
+        # The author of the module reads the name of the call, and both numbers.
+        shapes = [([4, 2], r"\(4, 2\) has 8"), ([7], r"\(7,\) has 7"), ([], r"\(\) has 1")]
+        for shape, words in shapes:
+            words += " elements, the buffer 6$"
+            with self.assertRaisesRegex(BufferError, f"^Tensor::new: the shape {words}"):
+                program.reshaped(Producer(self.address), shape)
+            with self.assertRaisesRegex(BufferError, f"^Tensor::of_pinned: the shape {words}"):
+                program.counted(6, shape)
+
+    def test_pinned_tensors_of_pytorch_are_copied(self):
+        # Their objects say that they are page-locked, and their tensors that they are ordinary.
+        memory = (ctypes.c_int32 * LEN)(*range(LEN))
+        address, dtype = ctypes.addressof(memory), DataType(0, 32, 1)
+        producer = Producer(address, device=(CUDA_HOST, 0), dtype=dtype)
+        producer.managed.tensor.device = Device(CPU, 0)
+        self.assertEqual(program.sum_of_host(producer), 15)
+        self.assertEqual(producer.ended, 1)
+
     def test_an_interface_is_read_and_kept_until_the_last_use(self):
         for stream in [None, COMPUTE]:
             x = Interface(data=(self.address, False), stream=stream)
@@ -637,6 +700,9 @@ class Waits(unittest.TestCase):
         self.assert_python_runs_during(
             lambda x: Consumer(x.__dlpack__(stream=-1, copy=True)).end()
         )
+        self.assert_python_runs_during(
+            lambda x: Consumer(x.__dlpack__(dl_device=(CPU, 0))).end()
+        )
 
     def test_a_wait_of_the_host_for_a_reader_of_the_interface_releases_the_gil(self):
         self.assert_python_runs_during(lambda x: x.__cuda_array_interface__)
@@ -669,12 +735,56 @@ class NumPy(unittest.TestCase):
         self.assertEqual((copy[0], numpy.from_dlpack(host, copy=False)[0]), (0, 9))
         with self.assertRaises((BufferError, RuntimeError)):
             numpy.from_dlpack(filled())
+        for copy in [None, True]:
+            x = numpy.from_dlpack(filled(2.5, delay=20), device="cpu", copy=copy)
+            self.assertEqual((x.shape, x.tolist()), ((2, 3), [[2.5] * 3] * 2))
+        with self.assertRaisesRegex(BufferError, "copy=True"):
+            numpy.from_dlpack(filled(), device="cpu", copy=False)
+
+    def test_numpy_makes_arrays_of_page_locked_memory_and_says_how_to_copy_the_gpus(self):
+        host = program.counted(LEN)
+        x, again = numpy.asarray(host), numpy.asarray(host)
+        self.assertEqual((x.dtype, x.tolist()), (numpy.int32, list(range(LEN))))
+        x[0] = 9
+        self.assertEqual(again[0], 9)
+        copy, floats = numpy.array(host, copy=True), numpy.asarray(host, dtype=numpy.float64)
+        x[1] = 8
+        self.assertEqual((copy[1], floats.dtype, floats[0]), (1, numpy.float64, 9.0))
+        del host, again
+        gc.collect()
+        # The array keeps the memory.
+        others = [program.counted(LEN) for _ in range(8)]
+        self.assertEqual(x.tolist(), [9, 8] + list(range(2, LEN)))
+        del others
+        for make in [numpy.asarray, numpy.array, lambda y: y.__array__()]:
+            words = r'memory of GPU 0 .*from_dlpack\(x, device="cpu"\)'
+            with self.assertRaisesRegex(TypeError, words):
+                make(filled())
+        if numpy.lib.NumpyVersion(numpy.__version__) >= "2.0.0":
+            with self.assertRaises(ValueError):
+                numpy.array(program.counted(LEN), dtype=numpy.float64, copy=False)
+
+    def test_an_array_of_numpy_goes_to_the_gpu_and_back(self):
+        x = numpy.arange(LEN, dtype=numpy.float32).reshape(2, 3)
+        y = numpy.from_dlpack(program.doubled_on_host(x))
+        self.assertEqual(y.tolist(), (2 * x).tolist())
+        self.assertEqual(x.tolist(), [[0, 1, 2], [3, 4, 5]])
 
     def test_arrays_of_numpy_are_copied(self):
         x = numpy.arange(LEN, dtype=numpy.int32)
         self.assertEqual(program.sum_of_host(x), 15)
         self.assertEqual(program.sum_of_host(program.counted(LEN)), 15)
         self.assertEqual(program.sum_of_host(numpy.zeros(0, dtype=numpy.int32)), 0)
+        # It is only read.
+        y = x.copy()
+        y.flags.writeable = False
+        self.assertEqual(program.sum_of_host(y), 15)
+        for offset in [1, 2, 3]:
+            packed = numpy.zeros(4 * LEN + 4, dtype=numpy.uint8)[offset : offset + 4 * LEN]
+            packed = packed.view(numpy.int32)
+            self.assertFalse(packed.flags.aligned)
+            packed[:] = x
+            self.assertEqual(program.sum_of_host(packed), 15)
         for other in [x.astype(numpy.int64), numpy.arange(12, dtype=numpy.int32)[::2]]:
             with self.assertRaises(BufferError):
                 program.sum_of_host(other)

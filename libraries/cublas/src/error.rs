@@ -2,11 +2,12 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::panic::Location;
 
 use cuda_rt_runtime::driver::DriverError;
 use cuda_rt_runtime::{Error, OpenError, Refused};
 
-use crate::matrix::Layout;
+use crate::matrix::{Layout, Shape};
 
 /// The result of calls of this crate.
 pub type Result<T, E = BlasError> = std::result::Result<T, E>;
@@ -26,6 +27,8 @@ pub enum BlasError {
     Shape {
         /// Our call.
         during: &'static str,
+        /// Where the program made it.
+        at: &'static Location<'static>,
         /// What is wrong.
         why: ShapeError,
     },
@@ -62,7 +65,9 @@ pub enum BlasError {
 impl fmt::Display for BlasError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Shape { during, why } => write!(f, "{during}: {why}"),
+            Self::Shape { during, at, why } => {
+                write!(f, "{during} ({}:{}): {why}", at.file(), at.line())
+            }
             Self::Library { during, source } => write!(f, "{during}: {source}"),
             Self::Version { file, version } => write!(
                 f,
@@ -226,6 +231,8 @@ pub enum ShapeError {
     },
     /// Two numbers of different operands must be equal.
     Mismatch {
+        /// The matrices that these numbers are of: rows and columns.
+        shapes: Vec<(Operand, usize, usize)>,
         /// The first.
         left: &'static str,
         /// Its number.
@@ -234,6 +241,22 @@ pub enum ShapeError {
         right: &'static str,
         /// Its number.
         right_is: usize,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The matrix of a triangular system has not as many rows as columns.
+    NotSquare {
+        /// The matrix.
+        operand: Operand,
+        /// Rows.
+        rows: usize,
+        /// Columns.
+        columns: usize,
+    },
+    /// The memory for a sum has another length than one element.
+    NotOneElement {
+        /// Its length.
+        len: usize,
     },
     /// Matrices of a batch that is written overlap: products would write one element twice, at the
     /// same time.
@@ -320,13 +343,31 @@ impl fmt::Display for ShapeError {
                 i32::MAX
             ),
             Self::Mismatch {
+                shapes,
                 left,
                 left_is,
                 right,
                 right_is,
-            } => write!(
+                advice,
+            } => {
+                for (at, (operand, rows, columns)) in shapes.iter().enumerate() {
+                    let before = if at == 0 { "" } else { ", " };
+                    write!(f, "{before}{operand:?} is {rows} x {columns}")?;
+                }
+                let before = if shapes.is_empty() { "" } else { ": " };
+                write!(
+                    f,
+                    "{before}{left} ({left_is}) must equal {right} ({right_is}); {advice}"
+                )
+            }
+            Self::NotSquare {
+                operand,
+                rows,
+                columns,
+            } => write!(f, "{operand:?} must be square, and is {rows} x {columns}"),
+            Self::NotOneElement { len } => write!(
                 f,
-                "{left} ({left_is}) must equal {right} ({right_is}): transpose a matrix, or pass others"
+                "the result has {len} elements, and the sum is one: pass a slice of one element, such as `&mut y[..1]`"
             ),
             Self::Overlap {
                 operand,
@@ -367,19 +408,45 @@ impl fmt::Display for ShapeError {
 
 impl StdError for ShapeError {}
 
-/// Two numbers that must be equal.
+/// Makes the error of a call that refuses shapes. The place is that of the program's call.
+#[track_caller]
+pub(crate) fn refusal(during: &'static str) -> impl Fn(ShapeError) -> BlasError + Copy {
+    let at = Location::caller();
+    move |why| BlasError::Shape { during, at, why }
+}
+
+/// A matrix of a call, for a message.
+pub(crate) type Named<'a> = (Operand, &'a Shape);
+
+/// Two numbers that must be equal, of these matrices. `advice` says what to do if they are not.
 pub(crate) fn equal(
     (left, left_is): (&'static str, usize),
     (right, right_is): (&'static str, usize),
+    matrices: &[Named<'_>],
+    advice: &'static str,
 ) -> Result<(), ShapeError> {
     match left_is == right_is {
         true => Ok(()),
-        false => Err(ShapeError::Mismatch {
-            left,
-            left_is,
-            right,
-            right_is,
-        }),
+        false => Err(mismatch((left, left_is), (right, right_is), matrices, advice)),
+    }
+}
+
+/// The error of two numbers that are not equal.
+#[cold]
+pub(crate) fn mismatch(
+    (left, left_is): (&'static str, usize),
+    (right, right_is): (&'static str, usize),
+    matrices: &[Named<'_>],
+    advice: &'static str,
+) -> ShapeError {
+    let shape = |(operand, shape): &Named<'_>| (*operand, shape.rows, shape.columns);
+    ShapeError::Mismatch {
+        shapes: matrices.iter().map(shape).collect(),
+        left,
+        left_is,
+        right,
+        right_is,
+        advice,
     }
 }
 

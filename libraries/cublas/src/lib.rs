@@ -52,6 +52,16 @@
 //! Numbers: infinities, NaN and rounding are those of cuBLAS. Two runs may round differently, and
 //! so do a GPU and the simulated device.
 //!
+//! # Adding it to a program
+//!
+//! With a checkout of the repository beside the program's package:
+//!
+//! ```toml
+//! [dependencies]
+//! cuda-rt = { package = "cuda-handoff", path = "../cuda-rt/cuda-rt" }
+//! cuda-rt-cublas = { package = "cuda-handoff-cublas", path = "../cuda-rt/libraries/cublas" }
+//! ```
+//!
 //! # Features
 //!
 //! - `simulator` (default): the calls on simulated devices, by the crate `matrixmultiply`

@@ -8,10 +8,15 @@ use std::ffi::{c_int, c_longlong};
 
 use cuda_rt_runtime::kernel::{Extent, LaunchShape};
 
-use crate::error::{Operand, ShapeError, equal};
+use crate::error::{Operand, ShapeError, equal, mismatch};
 use crate::ffi;
 use crate::matrix::{LARGEST, Layout, Shape};
 use crate::triangle::{Diagonal, Side, Triangle, Uplo};
+
+const TRANSPOSE: &str = "`.transposed()` exchanges the rows and columns of a matrix";
+const OUTPUT: &str = "the product has the rows of A and the columns of B";
+const SAME_COUNT: &str = "give both `.batch(count, ..)` the same count, or pass one matrix for all products";
+const SIDES: &str = "`Side::Left` solves A·X = B, and `Side::Right` X·A = B";
 
 /// One factor of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,14 +74,12 @@ impl ProductPlan {
         a.check(Operand::A, a_len)?;
         b.check(Operand::B, b_len)?;
         c.check_written(Operand::C, c_len)?;
-        equal(("rows of A", a.rows), ("rows of C", c.rows))?;
-        equal(("columns of B", b.columns), ("columns of C", c.columns))?;
-        equal(("columns of A", a.columns), ("rows of B", b.rows))?;
-        if a.batch.is_some() {
-            equal(("matrices of A", a.count()), ("matrices of C", c.count()))?;
+        if a.columns != b.rows || a.rows != c.rows || b.columns != c.columns {
+            return Err(other_sides(a, b, c));
         }
-        if b.batch.is_some() {
-            equal(("matrices of B", b.count()), ("matrices of C", c.count()))?;
+        let is_other = |factor: &Shape| factor.batch.is_some_and(|batch| batch.count != c.count());
+        if is_other(a) || is_other(b) {
+            return Err(other_counts(a, b, c));
         }
         if c.is_empty() {
             return Ok(None);
@@ -163,11 +166,19 @@ impl TriangularPlan {
                 return Err(ShapeError::IsBatch { operand });
             }
         }
-        equal(("rows of A", a.rows), ("columns of A", a.columns))?;
-        match side {
-            Side::Left => equal(("rows of A", a.rows), ("rows of B", b.rows))?,
-            Side::Right => equal(("rows of A", a.rows), ("columns of B", b.columns))?,
+        if a.rows != a.columns {
+            return Err(ShapeError::NotSquare {
+                operand: Operand::A,
+                rows: a.rows,
+                columns: a.columns,
+            });
         }
+        let both = [(Operand::A, a), (Operand::B, b)];
+        let in_b = match side {
+            Side::Left => ("rows of B", b.rows),
+            Side::Right => ("columns of B", b.columns),
+        };
+        equal(("rows of A", a.rows), in_b, &both, SIDES)?;
         if b.is_empty() {
             return Ok(None);
         }
@@ -203,6 +214,40 @@ impl TriangularPlan {
             alpha,
         ]
     }
+}
+
+/// The error of a product whose sides do not fit each other. The inner dimension comes first: if B
+/// is to be transposed, it says so, and C is right.
+#[cold]
+fn other_sides(a: &Shape, b: &Shape, c: &Shape) -> ShapeError {
+    let all = [(Operand::A, a), (Operand::B, b), (Operand::C, c)];
+    let (inner, inner_of_b) = (("columns of A", a.columns), ("rows of B", b.rows));
+    let (rows, rows_of_c) = (("rows of A", a.rows), ("rows of C", c.rows));
+    let (columns, columns_of_c) = (("columns of B", b.columns), ("columns of C", c.columns));
+    if a.columns != b.rows {
+        mismatch(inner, inner_of_b, &all[..2], TRANSPOSE)
+    } else if a.rows != c.rows {
+        mismatch(rows, rows_of_c, &all, OUTPUT)
+    } else {
+        mismatch(columns, columns_of_c, &all, OUTPUT)
+    }
+}
+
+/// The error of batches of different counts. Two factors are compared first: the program may have
+/// passed no output.
+#[cold]
+fn other_counts(a: &Shape, b: &Shape, c: &Shape) -> ShapeError {
+    let [in_a, in_b, in_c] = [
+        ("matrices of the batch A", a.count()),
+        ("matrices of the batch B", b.count()),
+        ("matrices of C", c.count()),
+    ];
+    let (left, right) = match (a.batch, b.batch) {
+        (Some(of_a), Some(of_b)) if of_a.count != of_b.count => (in_a, in_b),
+        (Some(of_a), _) if of_a.count != c.count() => (in_a, in_c),
+        _ => (in_b, in_c),
+    };
+    mismatch(left, right, &[], SAME_COUNT)
 }
 
 /// The length of a vector, which cuBLAS counts with 31 bits.

@@ -5,7 +5,7 @@ use cuda_rt_runtime::{DeviceBuffer, DeviceSlice, Element, Live, ReadBy, StreamTa
 
 use crate::blas::{Blas, Engine, ON_HOST, number, pointer};
 use crate::element::{Factor, Multiply, Precision, ProductType, Real};
-use crate::error::{BlasError, Operand, Result, ShapeError, equal};
+use crate::error::{BlasError, Operand, Result, ShapeError, equal, refusal};
 use crate::ffi::{self, Cublas, cublasHandle_t};
 use crate::matrix::{LARGEST, Matrix, MatrixMut, Shape};
 use crate::plan::{FactorPlan, ProductPlan, int, long, simulated_shape};
@@ -72,7 +72,7 @@ impl<S: StreamTag> Blas<S> {
         Q: ReadBy<S>,
     {
         const DURING: &str = "Blas::multiply";
-        let refused = |why| BlasError::Shape { during: DURING, why };
+        let refused = refusal(DURING);
         // The inputs are checked first, so that the numbers below are of 31 bits.
         a.shape.check(Operand::A, a.memory.len()).map_err(refused)?;
         b.shape.check(Operand::B, b.memory.len()).map_err(refused)?;
@@ -105,8 +105,9 @@ impl<S: StreamTag> Blas<S> {
     ///
     /// # Errors
     /// [`BlasError::Shape`], before anything is enqueued: a matrix does not fit its memory or the
-    /// other matrices, or numbers are too large for cuBLAS. [`BlasError::Status`]: cuBLAS refused
-    /// the call or could not enqueue all of it. [`BlasError::Runtime`].
+    /// other matrices, numbers are too large for cuBLAS, or the inner dimension is 0: BLAS computes
+    /// beta·C then, which here is [`scal`](Self::scal), or a fill. [`BlasError::Status`]: cuBLAS
+    /// refused the call or could not enqueue all of it. [`BlasError::Runtime`].
     #[track_caller]
     pub fn gemm<T, C, P, Q, W>(
         &self,
@@ -145,7 +146,7 @@ impl<S: StreamTag> Blas<S> {
         W: WriteBy<S>,
     {
         const { assert!(size_of::<E>() == size_of::<C>()) };
-        let refused = |why| BlasError::Shape { during, why };
+        let refused = refusal(during);
         let plan = ProductPlan::new(
             (&a.shape, a.memory.len()),
             (&b.shape, b.memory.len()),
@@ -271,15 +272,19 @@ impl<S: StreamTag> Blas<S> {
         S::Device: Live,
     {
         const DURING: &str = "Blas::gemm_batched";
-        let refused = |why| BlasError::Shape { during: DURING, why };
+        let refused = refusal(DURING);
         equal(
             ("matrices in the list A", a.len()),
             ("matrices in the list C", c.len()),
+            &[],
+            "pass lists of one length",
         )
         .map_err(refused)?;
         equal(
             ("matrices in the list B", b.len()),
             ("matrices in the list C", c.len()),
+            &[],
+            "pass lists of one length",
         )
         .map_err(refused)?;
         if c.len() > LARGEST {
@@ -424,12 +429,15 @@ impl<S: StreamTag> Blas<S> {
         W: WriteBy<S>,
     {
         const DURING: &str = "Blas::gemv";
-        let refused = |why| BlasError::Shape { during: DURING, why };
+        let refused = refusal(DURING);
         if a.shape.batch.is_some() {
             return Err(refused(ShapeError::IsBatch { operand: Operand::A }));
         }
-        equal(("columns of A", a.columns()), ("elements of x", x.len())).map_err(refused)?;
-        equal(("rows of A", a.rows()), ("elements of y", y.len())).map_err(refused)?;
+        const ADVICE: &str = "pass a slice of that length, or `.transposed()` for A";
+        let in_a = [(Operand::A, &a.shape)];
+        let (inner, outer) = (("columns of A", a.columns()), ("rows of A", a.rows()));
+        equal(inner, ("elements of x", x.len()), &in_a, ADVICE).map_err(refused)?;
+        equal(outer, ("elements of y", y.len()), &in_a, ADVICE).map_err(refused)?;
         // Columns are vectors without gaps, so that the product has no factors exchanged.
         let (column_x, column_y) = (Shape::column(x.len()), Shape::column(y.len()));
         let plan = ProductPlan::new(

@@ -5,7 +5,7 @@ use cuda_rt_runtime::{ReadBy, StreamTag, WriteBy};
 
 use crate::blas::{Blas, Engine, ON_HOST, pointer};
 use crate::element::Real;
-use crate::error::{BlasError, Result};
+use crate::error::{BlasError, Result, refusal};
 use crate::ffi::{self, Cublas, cublasHandle_t};
 use crate::matrix::{Matrix, MatrixMut};
 use crate::plan::{TriangularPlan, int, simulated_shape};
@@ -57,7 +57,7 @@ impl<S: StreamTag> Blas<S> {
             (&a.shape, a.memory.len()),
             (&b.shape, b.memory.len()),
         );
-        let refused = |why| BlasError::Shape { during: DURING, why };
+        let refused = refusal(DURING);
         let Some(plan) = plan.map_err(refused)? else {
             return Ok(());
         };

@@ -5,7 +5,7 @@ use cuda_rt_runtime::{DeviceSlice, ReadBy, StreamTag, WriteBy};
 
 use crate::blas::{Blas, Engine, ON_DEVICE, ON_HOST, pointer};
 use crate::element::Real;
-use crate::error::{BlasError, Operand, Result, equal};
+use crate::error::{BlasError, Operand, Result, ShapeError, equal, refusal};
 use crate::ffi::{Cublas, cublasHandle_t};
 use crate::plan::{int, simulated_shape, vector};
 
@@ -235,15 +235,24 @@ impl<S: StreamTag> Blas<S> {
 }
 
 /// The length of x, which y has too.
+#[track_caller]
 fn length(during: &'static str, x: usize, y: Option<usize>) -> Result<usize> {
     let same = match y {
-        Some(y) => equal(("elements of x", x), ("elements of y", y)),
+        Some(y) => equal(
+            ("elements of x", x),
+            ("elements of y", y),
+            &[],
+            "pass slices of one length",
+        ),
         None => Ok(()),
     };
-    same.and_then(|()| vector(Operand::X, x))
-        .map_err(|why| BlasError::Shape { during, why })
+    same.and_then(|()| vector(Operand::X, x)).map_err(refusal(during))
 }
 
+#[track_caller]
 fn one_result(during: &'static str, len: usize) -> Result<()> {
-    equal(("elements of the result", len), ("one sum", 1)).map_err(|why| BlasError::Shape { during, why })
+    match len {
+        1 => Ok(()),
+        len => Err(refusal(during)(ShapeError::NotOneElement { len })),
+    }
 }

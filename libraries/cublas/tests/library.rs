@@ -398,13 +398,17 @@ fn a_refused_shape_reaches_no_library() {
         let mut c = compute.alloc_zeroed::<f32>(4).unwrap();
         names();
         let too_small = MatrixMut::new(&mut c, 2, 2).leading_dimension(3);
-        let error = blas
-            .gemm(1.0, matrix(&a), matrix(&a), 0.0, too_small)
-            .unwrap_err();
+        let refused = blas.gemm(1.0, matrix(&a), matrix(&a), 0.0, too_small);
+        let line = line!() - 1;
+        let error = refused.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "Blas::gemm: C: 2 x 2 elements with leading dimension 3 need 5 elements, and the memory has 4: \
-             pass more memory or a smaller shape"
+            format!(
+                "Blas::gemm ({}:{}): C: 2 x 2 elements with leading dimension 3 need 5 elements, and the memory \
+                 has 4: pass more memory or a smaller shape",
+                file!(),
+                line,
+            )
         );
         let overlapping = MatrixMut::new(&mut c, 1, 2).batch(2, 1);
         let row = Matrix::new(&a, 1, 2);

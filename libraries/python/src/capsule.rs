@@ -3,7 +3,9 @@
 use std::ffi::CStr;
 use std::ptr::NonNull;
 
-use cuda_rt_runtime::interop::dlpack::{DL_IS_COPIED, DLDevice, DLManagedTensor, DLManagedTensorVersioned};
+use cuda_rt_runtime::interop::dlpack::{
+    DL_CPU, DL_IS_COPIED, DLDevice, DLManagedTensor, DLManagedTensorVersioned, VERSION,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -43,6 +45,25 @@ impl Managed {
         let pointer = self.0;
         std::mem::forget(self);
         pointer
+    }
+
+    /// Whether the tensor says that it is in ordinary memory of the host. `false` for a struct of
+    /// another major version, which is not read.
+    pub(crate) fn is_ordinary(&self) -> bool {
+        let device = match self.0 {
+            Pointer::Versioned(managed) => {
+                // SAFETY: CAPSULE-1: every version begins with its number.
+                let version = unsafe { (*managed.as_ptr()).version };
+                if version.major != VERSION.major {
+                    return false;
+                }
+                // SAFETY: CAPSULE-1: the struct is live, and of this version.
+                unsafe { managed.as_ref() }.dl_tensor.device
+            }
+            // SAFETY: CAPSULE-1: the struct is live.
+            Pointer::Unversioned(managed) => unsafe { managed.as_ref() }.dl_tensor.device,
+        };
+        device.device_type == DL_CPU
     }
 
     /// Changes the device that the tensor says it is on, and says that it is a copy.

@@ -7,9 +7,7 @@
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 
-use cuda_rt_runtime::interop::dlpack::{
-    DL_CPU, DL_CUDA, DL_CUDA_HOST, DLDevice, DLManagedTensorVersioned, DLTensor, VERSION,
-};
+use cuda_rt_runtime::interop::dlpack::{DL_CUDA, DLDevice, DLManagedTensorVersioned, DLTensor, VERSION};
 use pyo3::prelude::*;
 
 use crate::capsule::{Managed, Pointer};
@@ -36,11 +34,9 @@ enum Owner {
 
 /// Wraps a tensor. One of a major version that this project does not know is not wrapped: only its
 /// deleter may be used, and it is refused, and ended, before anything else.
-///
-/// With `as_page_locked`, a tensor in ordinary memory of the host says that it is page-locked.
-pub(crate) fn of_managed(tensor: Managed, as_page_locked: bool) -> NonNull<DLManagedTensorVersioned> {
+pub(crate) fn of_managed(tensor: Managed) -> NonNull<DLManagedTensorVersioned> {
     let pointer = tensor.into_pointer();
-    let (version, flags, mut dl_tensor) = match pointer {
+    let (version, flags, dl_tensor) = match pointer {
         Pointer::Versioned(managed) => {
             // SAFETY: CAPSULE-1: every version begins with its number.
             let version = unsafe { (*managed.as_ptr()).version };
@@ -56,9 +52,6 @@ pub(crate) fn of_managed(tensor: Managed, as_page_locked: bool) -> NonNull<DLMan
             (VERSION, 0, unsafe { managed.as_ref() }.dl_tensor)
         }
     };
-    if as_page_locked && dl_tensor.device.device_type == DL_CPU {
-        dl_tensor.device.device_type = DL_CUDA_HOST;
-    }
     // SAFETY: CAPSULE-1: it was taken apart just now.
     let owner = Owner::Tensor(unsafe { Managed::new(pointer) });
     boxed(Given {

@@ -27,6 +27,13 @@ pub(crate) trait Held: Send + Sync {
     /// Consumers that have not ended do not write the memory meanwhile.
     unsafe fn copied(&self) -> Result<Box<dyn Held>>;
 
+    /// A copy of the memory in page-locked memory of the host. The host has waited for it: nothing
+    /// is pending. Blocks, so the caller releases the GIL.
+    ///
+    /// # Safety
+    /// As for [`copied`](Self::copied).
+    unsafe fn downloaded(&self) -> Result<Box<dyn Held>>;
+
     fn device(&self) -> DLDevice;
     fn dtype(&self) -> DLDataType;
     fn shape(&self) -> &[i64];
@@ -127,6 +134,29 @@ where
         let shared = DlpackShared::new(&gpu, copy, &shape).map_err(|refused| refused.error)?;
         Ok(Box::new(Typed { gpu, shared }))
     }
+
+    unsafe fn downloaded(&self) -> Result<Box<dyn Held>> {
+        let copies = self.gpu.stream::<Copies<D>>()?;
+        let (shape, len) = extents(self.shared.shape());
+        let host = match len {
+            0 => self.gpu.pinned_from::<T>(&[])?,
+            _ => {
+                let host = copies.adopt(self.gpu.pinned_uninit::<T>(len)?)?;
+                // SAFETY: as in `copied`: the stream of copies has all uses.
+                let lent = unsafe { self.lend(Some(copies.raw()), true) }?;
+                // SAFETY: as in `copied`.
+                let source =
+                    unsafe { DeviceSlice::<T, Copies<D>>::from_raw_parts(self.shared.address(), len) };
+                let host = copies.init_host_from(host, source)?;
+                drop(lent);
+                // The host waits for the copy.
+                copies.release(host)?.synchronize()?
+            }
+        };
+        let gpu = self.gpu.clone();
+        let shared = DlpackShared::of_pinned(host, &shape).map_err(|refused| refused.error)?;
+        Ok(Box::new(Typed { gpu, shared }))
+    }
 }
 
 impl<T, D> Held for Typed<PinnedBuffer<T, Idle<D>>, D>
@@ -155,5 +185,10 @@ where
         let gpu = self.gpu.clone();
         let shared = DlpackShared::of_pinned(copy, &shape).map_err(|refused| refused.error)?;
         Ok(Box::new(Typed { gpu, shared }))
+    }
+
+    unsafe fn downloaded(&self) -> Result<Box<dyn Held>> {
+        // SAFETY: this function's contract.
+        unsafe { self.copied() }
     }
 }

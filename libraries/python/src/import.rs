@@ -1,7 +1,7 @@
 //! Tensors of Python that become memory of this project.
 
 use cuda_rt_runtime::interop::dlpack::{
-    DL_CPU, DL_CUDA, DL_CUDA_HOST, DLDevice, DlpackElement, DlpackTensor, VERSION,
+    DL_BFLOAT, DL_CPU, DL_CUDA, DL_CUDA_HOST, DLDataType, DLDevice, DlpackElement, DlpackTensor, VERSION,
 };
 use cuda_rt_runtime::{Device, Idle, Live, PinnedBuffer, Stream, StreamTag};
 use pyo3::exceptions::PyTypeError;
@@ -55,9 +55,24 @@ where
         return unsafe { from_cuda_array_interface(stream, object) };
     }
     Err(PyTypeError::new_err(format!(
-        "{} has neither `__dlpack__` nor `__cuda_array_interface__`",
-        object.get_type()
+        "{} has neither `__dlpack__` nor `__cuda_array_interface__`: pass a tensor in {}, such as {}",
+        object.get_type().name()?,
+        device_of_stream(stream),
+        on_gpu(T::DTYPE),
     )))
+}
+
+/// A tensor of elements of this type, made of any `x`, as the caller in Python may write it.
+fn on_gpu(dtype: DLDataType) -> String {
+    format!("`torch.asarray(x, dtype=torch.{dtype}, device=\"cuda\")`")
+}
+
+/// As [`on_gpu`], for memory of the host. NumPy has no `bfloat16`.
+fn on_host(dtype: DLDataType) -> String {
+    match dtype.code {
+        DL_BFLOAT => format!("`torch.asarray(x, dtype=torch.{dtype})`"),
+        _ => format!("`numpy.asarray(x, dtype=\"{dtype}\")`"),
+    }
 }
 
 /// Takes a tensor of Python over, by `__dlpack__`. The producer is told the number of `stream`, and
@@ -82,8 +97,8 @@ where
 ///
 /// # Errors
 /// `BufferError` if the tensor is of another device, has another element type, is not compact in
-/// row-major order, is read-only or misaligned, or is of another major version. What `__dlpack__`
-/// raises comes through.
+/// row-major order, is read-only or misaligned, or is of another major version. `TypeError` if the
+/// object has no `__dlpack__`. What `__dlpack__` raises comes through.
 ///
 /// ```no_run,standalone_crate
 /// use cuda_rt::Stream;
@@ -108,20 +123,24 @@ where
     S: StreamTag,
     S::Device: Live,
 {
-    let expected = DLDevice {
-        device_type: DL_CUDA,
-        device_id: ordinal(&stream.device()),
-    };
-    let found = device_of(object)?;
+    let expected = device_of_stream(stream);
+    let found = device_of(object, || on_gpu(T::DTYPE))?;
     // Compared before the call: a producer on another device could not wait on this stream.
     if found != expected {
+        let advice = match found.device_type {
+            DL_CPU | DL_CUDA_HOST => {
+                ": copy it to the GPU first, for example with `torch.asarray(x, device=\"cuda\")` or \
+                 `cupy.asarray(x)`. For memory of the host, the function's author has `pinned_from_object`"
+            }
+            _ => "",
+        };
         return Err(buffer_error(format_args!(
-            "the tensor is {found}, and the function takes {expected}"
+            "the tensor is {found}, and the function takes {expected}{advice}"
         )));
     }
     // SAFETY: this function's contract is that of `capsule`.
     let tensor = unsafe { taken(object, Some(stream.dlpack_stream())) }?;
-    let managed = given_back::of_managed(tensor, false).as_ptr();
+    let managed = given_back::of_managed(tensor).as_ptr();
     // SAFETY: the tensor was given away just now. The producer was told the number of this stream.
     // The rest is this function's contract.
     let tensor = unsafe { stream.from_dlpack::<T>(managed) };
@@ -190,7 +209,8 @@ where
 
 /// Takes memory of the host from Python, with its shape. A page-locked tensor (`kDLCUDAHost`) is
 /// taken over without a copy, and goes back as [`from_dlpack`] describes. An ordinary one
-/// (`kDLCPU`), for example of NumPy, is copied into page-locked memory, and goes back at once.
+/// (`kDLCPU`), for example of NumPy, is copied into page-locked memory, and goes back at once. It
+/// is only read, so it may be read-only, and misaligned.
 ///
 /// The copy is made by the host, without the GIL (**blocks**).
 ///
@@ -199,7 +219,7 @@ where
 /// pending. A page-locked tensor is page-locked for every GPU of the process.
 ///
 /// # Errors
-/// As [`from_dlpack`].
+/// As [`from_dlpack`], but an ordinary tensor may be read-only and misaligned.
 ///
 /// ```no_run,standalone_crate
 /// use pyo3::prelude::*;
@@ -221,40 +241,59 @@ where
     T: DlpackElement,
     D: Live,
 {
-    let found = device_of(object)?;
+    let found = device_of(object, || on_host(T::DTYPE))?;
     if !matches!(found.device_type, DL_CPU | DL_CUDA_HOST) {
         return Err(buffer_error(format_args!(
-            "the tensor is {found}, and the function takes memory of the host"
+            "the tensor is {found}, and the function takes memory of the host: copy it to the host \
+             first, for example with `torch.from_dlpack(x).cpu()` or `cupy.asnumpy(x)`"
         )));
     }
     // SAFETY: this function's contract is that of `taken`.
     let tensor = unsafe { taken(object, None) }?;
-    // Only the copy below sees ordinary memory as page-locked memory.
-    let is_ordinary = found.device_type == DL_CPU;
-    let managed = given_back::of_managed(tensor, is_ordinary).as_ptr();
-    // SAFETY: the tensor was given away just now, and nothing that uses it is pending, by this
-    // function's contract. If it is not page-locked, no stream gets it: the host copies it, and it
-    // ends here.
-    let host = unsafe { PinnedBuffer::<T, Idle<D>>::from_dlpack(gpu, managed) };
-    let (host, shape) = host.map_err(|error| exchange_error(&error))?;
-    if !is_ordinary {
-        return Ok((host, shape));
-    }
-    let copy = object.py().detach(|| {
-        let copy = gpu.pinned_from(&host[..]);
-        drop(host);
-        copy
-    });
-    Ok((copy.map_err(|error| exchange_error(&error))?, shape))
+    // The tensor decides, not the object: PyTorch's pinned tensors say `kDLCPU`, and their objects
+    // `kDLCUDAHost`.
+    let host = if tensor.is_ordinary() {
+        object.py().detach(|| {
+            let managed = given_back::of_managed(tensor).as_ptr();
+            // SAFETY: the tensor was given away just now, and nothing writes its memory meanwhile,
+            // by this function's contract.
+            unsafe { PinnedBuffer::copy_of_dlpack(gpu, managed) }
+        })
+    } else {
+        let managed = given_back::of_managed(tensor).as_ptr();
+        // SAFETY: the tensor was given away just now, and nothing that uses it is pending, by this
+        // function's contract.
+        unsafe { PinnedBuffer::from_dlpack(gpu, managed) }
+    };
+    host.map_err(|error| exchange_error(&error))
 }
 
-/// The device of an object, as it says.
-fn device_of(object: &Bound<'_, PyAny>) -> PyResult<DLDevice> {
+/// The device of an object, as it says. `such_as` is an object that would do, in words.
+fn device_of(object: &Bound<'_, PyAny>, such_as: impl FnOnce() -> String) -> PyResult<DLDevice> {
+    if !object.hasattr("__dlpack__")? {
+        return Err(PyTypeError::new_err(format!(
+            "{} has no `__dlpack__`: pass an array, such as {}",
+            object.get_type().name()?,
+            such_as(),
+        )));
+    }
     let (device_type, device_id) = object.call_method0("__dlpack_device__")?.extract()?;
     Ok(DLDevice {
         device_type,
         device_id,
     })
+}
+
+/// The device of a stream, as DLPack names it.
+fn device_of_stream<S>(stream: &Stream<S>) -> DLDevice
+where
+    S: StreamTag,
+    S::Device: Live,
+{
+    DLDevice {
+        device_type: DL_CUDA,
+        device_id: ordinal(&stream.device()),
+    }
 }
 
 /// The number of a device, as DLPack counts.

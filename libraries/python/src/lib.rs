@@ -1,32 +1,53 @@
 //! Tensors between `cuda-handoff` and Python, for authors of extension modules in Rust.
 //!
-//! A [`Tensor`] is an object of Python that owns a buffer of this crate. PyTorch, CuPy, JAX and
-//! NumPy read it without a copy, by `__dlpack__` or by `__cuda_array_interface__`. In the other
-//! direction [`from_object`] takes a tensor of these libraries over, as a buffer of one stream.
-//! Each exchange is a handoff: one stream waits for the other on the GPU, and the host does not
-//! wait.
+//! A [`Tensor`] is an object of Python that owns a buffer of this crate. PyTorch, CuPy and JAX read
+//! it without a copy, by `__dlpack__` or by `__cuda_array_interface__`. In the other direction
+//! [`from_object`] takes a tensor of these libraries over, as a buffer of one stream. Each exchange
+//! is a handoff: one stream waits for the other on the GPU, and the host does not wait.
+//!
+//! NumPy's arrays are memory of the host. [`pinned_from_object`] copies them into page-locked
+//! memory, and NumPy takes a tensor of page-locked memory without a copy ([`Tensor::of_pinned`]).
 //!
 //! ```no_run,standalone_crate
-//! use cuda_rt::Device;
+//! use std::sync::OnceLock;
+//!
+//! use cuda_rt::{Device, Stream};
 //! use pyo3::prelude::*;
 //! use cuda_rt_python::{Tensor, from_object, runtime_error};
 //!
 //! cuda_rt::streams! { pub Compute; }
+//!
+//! static STATE: OnceLock<(Device, Stream<Compute>)> = OnceLock::new();
+//!
+//! /// The device and the stream of this module. The first call blocks while CUDA starts.
+//! fn state(py: Python<'_>) -> PyResult<&'static (Device, Stream<Compute>)> {
+//!     if let Some(state) = STATE.get() {
+//!         return Ok(state);
+//!     }
+//!     let opened = py.detach(|| {
+//!         let gpu = Device::open_or_simulate().map_err(runtime_error)?;
+//!         let compute = gpu.stream().map_err(runtime_error)?;
+//!         PyResult::Ok((gpu, compute))
+//!     })?;
+//!     // Another thread may have come first, with the same device and stream.
+//!     Ok(STATE.get_or_init(|| opened))
+//! }
 //!
 //! /// Sets the first element to 0, in the memory of `x`.
 //! ///
 //! /// The caller leaves `x` alone until the result has ended.
 //! #[pyfunction]
 //! fn cleared(py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-//!     let gpu = py.detach(Device::open_or_simulate).map_err(runtime_error)?;
-//!     let compute = gpu.stream::<Compute>().map_err(runtime_error)?;
+//!     let (gpu, compute) = state(py)?;
 //!     // SAFETY: this function's documentation asks its callers for it.
-//!     let mut x = unsafe { from_object::<f32, _>(&compute, x) }?; // `compute` waits for `x`
+//!     let mut x = unsafe { from_object::<f32, _>(compute, x) }?; // `compute` waits for `x`
 //!     let shape = x.shape.to_vec();
-//!     compute.fill(&mut x.elements[..1], 0.0).map_err(runtime_error)?;
+//!     if !x.elements.is_empty() {
+//!         compute.fill(&mut x.elements[..1], 0.0).map_err(runtime_error)?;
+//!     }
 //!     let x = compute.release(x.elements).map_err(runtime_error)?;
 //!     // SAFETY: libraries that read the result name the streams on which they use it.
-//!     unsafe { Tensor::new(&gpu, x, &shape) } // who reads it waits for `compute`
+//!     unsafe { Tensor::new(gpu, x, &shape) } // who reads it waits for `compute`
 //! }
 //!
 //! #[pymodule]
@@ -39,6 +60,10 @@
 //! y = example.cleared(torch.ones(4, device="cuda"))
 //! y = torch.from_dlpack(y)  # or cupy.from_dlpack(y), or cupy.asarray(y)
 //! ```
+//!
+//! `Device::open` and `open_or_simulate` give the same device at each call, and `Device::stream`
+//! the same stream for one tag, from every thread. So the examples of single functions open the
+//! device themselves: the first call starts CUDA, and later calls look the device up.
 //!
 //! # Who waits for whom
 //!
@@ -55,6 +80,7 @@
 //!   out, by the         the legacy default stream waits for the same, and the consumer orders
 //!   interface           itself behind the legacy default stream
 //!   out, page-locked    the host waits, if a consumer's work is pending
+//!   out, to the host    the host waits for our work, and for a copy to page-locked memory
 //!   its end             the next owner of the memory waits for the stream that the consumer named
 //! ```
 //!
@@ -84,13 +110,18 @@
 //!
 //! ```toml
 //! [lib]
+//! name = "example"
 //! crate-type = ["cdylib"]
 //!
-//! [dependencies]
-//! cuda-rt = { package = "cuda-handoff", version = "=0.1.0" }
-//! cuda-rt-python = { package = "cuda-handoff-python", version = "=0.1.0" }
+//! [dependencies] # with a checkout of the repository beside the module's package
+//! cuda-rt = { package = "cuda-handoff", path = "../cuda-rt/cuda-rt" }
+//! cuda-rt-python = { package = "cuda-handoff-python", path = "../cuda-rt/libraries/python" }
 //! pyo3 = { version = "0.30", features = ["abi3-py39", "extension-module"] }
 //! ```
+//!
+//! Python finds the module by the name of its file: `cargo build` makes `libexample.so`. Copy it to
+//! `example.abi3.so` in a folder of `PYTHONPATH`, or beside the program. Or `maturin develop`
+//! builds it and puts it into the virtual environment.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

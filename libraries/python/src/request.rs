@@ -25,8 +25,13 @@ pub(crate) struct Request {
     pub(crate) versioned: bool,
     /// The device that the tensor says it is on.
     pub(crate) device: DLDevice,
-    /// Whether the consumer wants a copy of its own.
+    /// Whether the consumer gets a copy of its own.
     pub(crate) copy: bool,
+}
+
+/// Whether memory of a GPU must be copied to the host for this consumer.
+pub(crate) fn is_download(device: DLDevice, asked: DLDevice) -> bool {
+    device.device_type == DL_CUDA && asked.device_type == DL_CPU
 }
 
 impl Request {
@@ -49,16 +54,30 @@ impl Request {
                 "__dlpack__: ordinary memory of the host has no streams: `stream` must be None",
             ));
         }
+        let is_download = is_download(device, asked);
+        if is_download && copy == Some(false) {
+            return Err(buffer_error(format_args!(
+                "__dlpack__: the tensor is {device}, which the host cannot read without a copy: \
+                 leave `copy` out, or pass `copy=True`"
+            )));
+        }
+        // The host waits for a download, and nobody else does.
+        let consumer = if is_download {
+            None
+        } else {
+            consumer(device, number)?
+        };
         Ok(Self {
-            consumer: consumer(device, number)?,
+            consumer,
             versioned: max_version.is_some_and(|(major, _)| major >= 1),
             device: asked,
-            copy: copy.unwrap_or(false),
+            copy: is_download || copy == Some(true),
         })
     }
 }
 
-/// The device that the consumer asks for, if memory of `device` can be said to be there.
+/// The device that the consumer asks for, if memory of `device` can be said to be there, or can be
+/// copied there.
 fn asked_device(device: DLDevice, asked: Option<(i32, i32)>) -> PyResult<DLDevice> {
     let Some((device_type, device_id)) = asked else {
         return Ok(device);
@@ -69,11 +88,12 @@ fn asked_device(device: DLDevice, asked: Option<(i32, i32)>) -> PyResult<DLDevic
     };
     // Page-locked memory is memory of the host, too.
     let is_host = device.device_type == DL_CUDA_HOST && matches!(device_type, DL_CPU | DL_CUDA_HOST);
-    if asked == device || is_host {
+    if asked == device || is_host || is_download(device, asked) {
         return Ok(asked);
     }
     Err(buffer_error(format_args!(
-        "__dlpack__: the tensor is {device}, and the consumer asks for {asked}; copy it there first"
+        "__dlpack__: the tensor is {device}, and the consumer asks for {asked}: take it where it is, \
+         and copy it there, for example with `torch.from_dlpack(x).to(device)`"
     )))
 }
 

@@ -6,15 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use cuda_rt_runtime::driver::RawStream;
 use cuda_rt_runtime::interop::dlpack::{DL_CUDA, DlpackElement, DlpackShared};
 use cuda_rt_runtime::{Device, DeviceBuffer, Handoff, Idle, Live, PinnedBuffer};
-use pyo3::exceptions::PyAttributeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::capsule::Managed;
-use crate::error::exchange_error;
+use crate::error::{exchange_error, shape_error};
 use crate::held::{Held, Typed};
 use crate::interface;
-use crate::request::{LEGACY, Request, is_default};
+use crate::request::{LEGACY, Request, is_default, is_download};
 
 /// An object of Python that owns a buffer, and lends it to other libraries without a copy.
 ///
@@ -28,6 +28,10 @@ use crate::request::{LEGACY, Request, is_default};
 ///   page-locked memory, and for elements without a name in NumPy. Each reading makes the legacy
 ///   default stream wait
 ///
+/// and `__array__(dtype=None, copy=None)`, for `numpy.asarray`: the array that `numpy.from_dlpack`
+/// makes of page-locked memory. For memory of the GPU it is a `TypeError`, as with other libraries:
+/// a copy to the host is asked for by its name, `numpy.from_dlpack(x, device="cpu")`.
+///
 /// **`stream`.** For memory of the GPU: `None` and 1 are the legacy default stream, 2 is the
 /// default stream of the calling thread, −1 is no stream, and other numbers are handles. The
 /// consumer's stream waits on the GPU. For −1 the host waits, without the GIL, because no stream
@@ -35,7 +39,9 @@ use crate::request::{LEGACY, Request, is_default};
 /// consumer's uses. **`max_version`.** Without it, and for version 0, the capsule is a `"dltensor"`
 /// without flags; else a `"dltensor_versioned"`. **`dl_device`.** The device that
 /// `__dlpack_device__` returns; page-locked memory may be called ordinary memory of the host too.
-/// **`copy`.** `True` makes a copy, on the GPU for memory of the GPU. The rest is a `BufferError`.
+/// For ordinary memory of the host (`kDLCPU`), memory of the GPU is copied to page-locked memory,
+/// and the host waits for the copy, without the GIL. **`copy`.** `True` makes a copy, on the GPU
+/// for memory of the GPU. The rest is a `BufferError`.
 ///
 /// The memory is freed when the object and all consumers have ended, behind their work. Dropping it
 /// never blocks.
@@ -102,7 +108,7 @@ impl Tensor {
     {
         let gpu = gpu.clone();
         let shared = DlpackShared::new(&gpu, handoff, shape);
-        let shared = shared.map_err(|refused| exchange_error(&refused.error))?;
+        let shared = shared.map_err(|refused| shape_error("Tensor::new", shape, &refused.error))?;
         Ok(Self::of(Box::new(Typed { gpu, shared })))
     }
 
@@ -139,7 +145,7 @@ impl Tensor {
     {
         let gpu = gpu.clone();
         let shared = DlpackShared::of_pinned(buffer, shape);
-        let shared = shared.map_err(|refused| exchange_error(&refused.error))?;
+        let shared = shared.map_err(|refused| shape_error("Tensor::of_pinned", shape, &refused.error))?;
         Ok(Self::of(Box::new(Typed { gpu, shared })))
     }
 
@@ -179,8 +185,12 @@ impl Tensor {
         let mut lent = match request.copy {
             false => self.lend(py, consumer, request.versioned)?,
             true => {
-                // SAFETY: the contract of `new` or `of_pinned`.
-                let copy = py.detach(|| unsafe { self.held.copied() });
+                let copy = match is_download(self.held.device(), request.device) {
+                    // SAFETY: the contract of `new` or `of_pinned`.
+                    true => py.detach(|| unsafe { self.held.downloaded() }),
+                    // SAFETY: as above.
+                    false => py.detach(|| unsafe { self.held.copied() }),
+                };
                 let copy = Self::of(copy.map_err(|error| exchange_error(&error))?);
                 copy.lend(py, consumer, request.versioned)?
             }
@@ -193,6 +203,30 @@ impl Tensor {
     fn __dlpack_device__(&self) -> (i32, i32) {
         let device = self.held.device();
         (device.device_type, device.device_id)
+    }
+
+    /// NumPy's array of page-locked memory, which keeps the memory. The host waits, without the
+    /// GIL, until no consumer's work is pending.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let device = slf.get().held.device();
+        if device.device_type == DL_CUDA {
+            return Err(PyTypeError::new_err(format!(
+                "the tensor is {device}, and NumPy reads memory of the host: copy it to the host, with \
+                 `numpy.from_dlpack(x, device=\"cpu\")` (NumPy 2.1) or `torch.from_dlpack(x).cpu().numpy()`"
+            )));
+        }
+        let numpy = slf.py().import("numpy")?;
+        let array = numpy.call_method1("from_dlpack", (slf,))?;
+        let arguments = PyDict::new(slf.py());
+        arguments.set_item("dtype", dtype)?;
+        arguments.set_item("copy", copy)?;
+        // Before version 2, NumPy passes no `copy`, and takes `None` for `False`: a copy if needed.
+        numpy.call_method("array", (array,), Some(&arguments))
     }
 
     /// The CUDA array interface, version 3.

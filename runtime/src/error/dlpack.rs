@@ -85,7 +85,8 @@ impl fmt::Display for DlpackError {
             }
             Self::Dtype { found, expected } => write!(
                 f,
-                "the elements of the tensor are {found}, and those of the buffer {expected}"
+                "the elements of the tensor are {found}, and those of the buffer {expected}; \
+                 convert it first, for example with `x.astype(\"{expected}\")` or `x.to(torch.{expected})`"
             ),
             Self::Padded(found) => write!(
                 f,
@@ -93,7 +94,7 @@ impl fmt::Display for DlpackError {
             ),
             Self::ReadOnly => f.write_str(
                 "the tensor is read-only, and the owner of a buffer may write it; \
-                 ask the producer for a copy (`copy=True`)",
+                 pass a copy, for example `x.copy()` or `x.clone()`",
             ),
             Self::Extent {
                 dimension: None,
@@ -110,13 +111,14 @@ impl fmt::Display for DlpackError {
             } => write!(
                 f,
                 "the tensor is not compact in row-major order: the stride of dimension {dimension} is {stride}, \
-                 not {expected}; make it contiguous first"
+                 not {expected}; make it contiguous first, with `numpy.ascontiguousarray(x)` or `x.contiguous()`"
             ),
             Self::TooLarge => f.write_str("the elements of the tensor are more than an address space holds"),
             Self::NoAddress => f.write_str("the tensor has elements, but no address of them"),
             Self::Misaligned { misaligned_by, align } => write!(
                 f,
-                "the tensor begins {misaligned_by} bytes behind a multiple of {align} bytes, where an element may begin"
+                "the tensor begins {misaligned_by} bytes behind a multiple of {align} bytes, where an element may begin; \
+                 pass a copy, for example `x.copy()` or `x.clone()`"
             ),
             Self::Shape {
                 elements: Some(elements),

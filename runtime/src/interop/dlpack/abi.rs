@@ -99,6 +99,8 @@ impl fmt::Display for DLDataType {
             DL_FLOAT => write!(f, "float{bits}"),
             DL_BFLOAT => write!(f, "bfloat{bits}"),
             DL_COMPLEX => write!(f, "complex{bits}"),
+            // A bool of another size has no name in Python.
+            DL_BOOL if *bits == 8 => f.write_str("bool"),
             DL_BOOL => write!(f, "bool{bits}"),
             other => write!(f, "type {other} of {bits} bits"),
         }?;
@@ -215,6 +217,7 @@ mod tests {
         assert_eq!(float.to_string(), "float32");
         float.lanes = 4;
         assert_eq!((float.to_string(), float.all_bits()), ("float32x4".into(), 128));
+        assert_eq!(DLDataType::scalar(DL_BOOL, 8).to_string(), "bool");
         let unknown = DLDataType::scalar(17, 4);
         assert_eq!(unknown.to_string(), "type 17 of 4 bits");
         let device = |device_type| DLDevice {

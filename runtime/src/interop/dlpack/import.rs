@@ -2,7 +2,7 @@
 
 use std::ptr::NonNull;
 
-use super::abi::{DL_CUDA, DL_CUDA_HOST, DLDevice, DLManagedTensor, DLManagedTensorVersioned};
+use super::abi::{DL_CPU, DL_CUDA, DL_CUDA_HOST, DLDevice, DLManagedTensor, DLManagedTensorVersioned};
 use super::received::Received;
 use super::{DlpackElement, DlpackTensor};
 use crate::device::Device;
@@ -24,6 +24,12 @@ pub(super) fn device_of(core: &DeviceCore) -> DLDevice {
 /// Page-locked memory, as DLPack names it.
 pub(super) const HOST: DLDevice = DLDevice {
     device_type: DL_CUDA_HOST,
+    device_id: 0,
+};
+
+/// Ordinary memory of the host, as DLPack names it.
+const ORDINARY: DLDevice = DLDevice {
+    device_type: DL_CPU,
     device_id: 0,
 };
 
@@ -131,8 +137,7 @@ where
         // An early return drops what was received, and so ends it.
         let checked = received.check::<T>(device_of(core)).map_err(refused)?;
         let address = DeviceAddress(checked.start.addr() as u64);
-        let bytes = checked.len * size_of::<T>();
-        let foreign = Foreign::new(core, address, bytes, passed, move || drop(received));
+        let foreign = Foreign::new(core, address, checked.bytes, passed, move || drop(received));
         // SAFETY: BUFFER-1: by this function's contract nothing else uses the memory until the
         // deleter runs; `check` compared its device, its type, its length and its alignment.
         // BUFFER-2: by the contract all earlier work is ordered before the present end of this
@@ -172,12 +177,75 @@ impl<T: DlpackElement, D: Live> PinnedBuffer<T, Idle<D>> {
         let checked = received.check::<T>(HOST).map_err(refused)?;
         let start = NonNull::new(checked.start.cast::<T>()).unwrap_or(NonNull::dangling());
         let address = DeviceAddress(start.as_ptr().expose_provenance() as u64);
-        let bytes = checked.len * size_of::<T>();
         let core = gpu.core();
-        let foreign = Foreign::new(core, address, bytes, passed, move || drop(received));
+        let foreign = Foreign::new(core, address, checked.bytes, passed, move || drop(received));
         // SAFETY: this function's contract is PINNED-1 to PINNED-3; `check` compared the type, the
         // length and the alignment.
         let buffer = unsafe { Self::from_foreign_at(core, start, checked.len, passed, foreign) };
         Ok((buffer, checked.shape))
+    }
+
+    /// Copies a tensor of another library from ordinary memory of the host (`kDLCPU`) to
+    /// page-locked memory of the device's pool, and returns its shape too. The tensor may be
+    /// read-only, and misaligned. It is only read, and goes back before the call returns.
+    ///
+    /// The host makes the copy (**blocks**). Page-locked tensors are taken over without a copy, by
+    /// [`from_dlpack`](Self::from_dlpack).
+    ///
+    /// # Safety
+    /// 1. As for [`Stream::from_dlpack`].
+    /// 2. The memory is readable for the host, and holds values of `T`. Nothing writes it during
+    ///    the call, also no work that is pending.
+    ///
+    /// # Errors
+    /// [`Error::Dlpack`] if the tensor is of another device, has another element type, is not
+    /// compact in row-major order, or is of another major version; the errors of
+    /// [`Device::pinned_uninit`]. The deleter has run, on this thread.
+    ///
+    /// ```
+    /// use cuda_rt::PinnedBuffer;
+    /// # use cuda_rt::interop::dlpack::DL_CPU;
+    ///
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # // SAFETY: this example alone uses the export.
+    /// # let export = unsafe { gpu.pinned_from(&[1_i32, 2, 3, 4])?.into_dlpack(&[2, 2], None) }?;
+    /// # let managed = export.into_raw();
+    /// # // SAFETY: the tensor is live. Page-locked memory is memory of the host, too.
+    /// # unsafe { (*managed).dl_tensor.device.device_type = DL_CPU };
+    /// // SAFETY: `managed` was given away, and nothing writes its memory.
+    /// let (host, shape) = unsafe { PinnedBuffer::<i32>::copy_of_dlpack(&gpu, managed) }?;
+    /// assert_eq!((&host[..], &shape[..]), (&[1, 2, 3, 4][..], &[2, 2][..]));
+    /// # Ok::<(), cuda_rt::Error>(())
+    /// ```
+    #[track_caller]
+    pub unsafe fn copy_of_dlpack(
+        gpu: &Device<D>,
+        managed: *mut DLManagedTensorVersioned,
+    ) -> Result<(Self, Vec<usize>)> {
+        let refused = refused("PinnedBuffer::copy_of_dlpack");
+        // SAFETY: this function's contract is RECEIVED-1.
+        let received = unsafe { Received::versioned(managed) };
+        // Dropped when the copy was made, or on an early return, and so ended.
+        let received = received.ok_or_else(|| refused(DlpackError::Null))?;
+        let checked = received.check_readable::<T>(ORDINARY).map_err(refused)?;
+        let copy = gpu.pinned_uninit::<T>(checked.len)?;
+        let start = match checked.bytes {
+            0 => NonNull::<T>::dangling().as_ptr().cast_const(),
+            _ => checked.start.cast_const().cast::<T>(),
+        };
+        let copy = match start.is_aligned() {
+            true => {
+                // SAFETY: by this function's contract the memory holds values of `T`, and nothing
+                // writes it; `check_readable` compared its type and its length, and it is aligned.
+                copy.init_from_slice(unsafe { std::slice::from_raw_parts(start, checked.len) })?
+            }
+            false => copy.init_with(|at| {
+                let element = start.wrapping_add(at);
+                // SAFETY: as above; a read of this kind needs no alignment.
+                unsafe { element.read_unaligned() }
+            }),
+        };
+        drop(received);
+        Ok((copy, checked.shape))
     }
 }

@@ -35,6 +35,7 @@ pub(super) struct Checked {
     pub(super) start: *mut c_void,
     /// In elements.
     pub(super) len: usize,
+    pub(super) bytes: usize,
     pub(super) shape: Vec<usize>,
 }
 
@@ -53,6 +54,23 @@ impl Received {
 
     /// Compares all that the memory of a buffer of `T` on `device` must have.
     pub(super) fn check<T: DlpackElement>(&self, device: DLDevice) -> Result<Checked, DlpackError> {
+        let checked = self.check_readable::<T>(device)?;
+        let (_, flags) = self.fields()?;
+        if flags & DL_READ_ONLY != 0 {
+            return Err(DlpackError::ReadOnly);
+        }
+        match checked.start.addr() % align_of::<T>() {
+            misaligned_by if misaligned_by > 0 && checked.bytes > 0 => Err(DlpackError::Misaligned {
+                misaligned_by,
+                align: align_of::<T>(),
+            }),
+            _ => Ok(checked),
+        }
+    }
+
+    /// Compares all that memory on `device` must have from which elements of `T` are copied. It may
+    /// be read-only, and begin at any address.
+    pub(super) fn check_readable<T: DlpackElement>(&self, device: DLDevice) -> Result<Checked, DlpackError> {
         let (tensor, flags) = self.fields()?;
         // The number counts among GPUs only: producers differ in what they write for the host.
         let same_number = device.device_type != DL_CUDA || tensor.device.device_id == device.device_id;
@@ -71,23 +89,30 @@ impl Received {
         if flags & DL_IS_PADDED != 0 && expected.bits < 8 {
             return Err(DlpackError::Padded(expected));
         }
-        if flags & DL_READ_ONLY != 0 {
-            return Err(DlpackError::ReadOnly);
-        }
         // SAFETY: RECEIVED-1: the fields are as DLPack demands.
         let shape = unsafe { extents(&tensor) }?;
         let len = elements(&shape).ok_or(DlpackError::TooLarge)?;
         let bytes = size_in_bytes::<T>(len).ok_or(DlpackError::TooLarge)?;
         if bytes == 0 {
             let start = tensor.data;
-            return Ok(Checked { start, len, shape });
+            return Ok(Checked {
+                start,
+                len,
+                bytes,
+                shape,
+            });
         }
         // SAFETY: as above.
         if let Some(strides) = unsafe { listed(tensor.strides, shape.len()) } {
             check_strides(&shape, strides)?;
         }
-        let start = start::<T>(&tensor, bytes)?;
-        Ok(Checked { start, len, shape })
+        let start = start(&tensor, bytes)?;
+        Ok(Checked {
+            start,
+            len,
+            bytes,
+            shape,
+        })
     }
 
     /// The tensor and its flags, if the struct has the layout that this crate knows.
@@ -192,7 +217,7 @@ fn check_strides(shape: &[usize], strides: &[i64]) -> Result<(), DlpackError> {
 }
 
 /// The first of the tensor's elements, which have `bytes` bytes.
-fn start<T>(tensor: &DLTensor, bytes: usize) -> Result<*mut c_void, DlpackError> {
+fn start(tensor: &DLTensor, bytes: usize) -> Result<*mut c_void, DlpackError> {
     let address = tensor.data.addr();
     if address == 0 {
         return Err(DlpackError::NoAddress);
@@ -200,13 +225,7 @@ fn start<T>(tensor: &DLTensor, bytes: usize) -> Result<*mut c_void, DlpackError>
     let offset = usize::try_from(tensor.byte_offset).map_err(|_| DlpackError::TooLarge)?;
     let address = address.checked_add(offset).ok_or(DlpackError::TooLarge)?;
     address.checked_add(bytes).ok_or(DlpackError::TooLarge)?;
-    match address % align_of::<T>() {
-        0 => Ok(tensor.data.wrapping_byte_add(offset)),
-        misaligned_by => Err(DlpackError::Misaligned {
-            misaligned_by,
-            align: align_of::<T>(),
-        }),
-    }
+    Ok(tensor.data.wrapping_byte_add(offset))
 }
 
 #[cfg(test)]

@@ -4,7 +4,9 @@ use std::ptr;
 
 use cuda_rt::checker::Check;
 use cuda_rt::driver::{DeviceAddress, HostMemory};
-use cuda_rt::interop::dlpack::{DL_CUDA_HOST, DLDevice};
+use cuda_rt::interop::dlpack::{
+    DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_READ_ONLY, DLDevice, DLManagedTensorVersioned,
+};
 use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, PinnedBuffer};
 
@@ -44,6 +46,69 @@ fn a_page_locked_tensor_is_read_by_the_host_and_ends_once() {
         producer.ends_once();
         // SAFETY: the memory was registered above, and no use is left.
         unsafe { gpu.driver().unregister_host(&memory) }.unwrap();
+    });
+}
+
+/// Ordinary memory is only read: it may be read-only, and begin between two elements.
+#[test]
+fn an_ordinary_tensor_is_copied_and_ends_in_the_call() {
+    for_each_device(|gpu| {
+        let bytes: Vec<u8> = (0..17).collect();
+        for byte_offset in [0, 1] {
+            let address = DeviceAddress(bytes.as_ptr().expose_provenance() as u64);
+            let producer = Producer::new::<u32>(address, &[2, 2], &[2, 1], |tensor| {
+                tensor.dl_tensor.device.device_type = DL_CPU;
+                tensor.dl_tensor.byte_offset = byte_offset;
+                tensor.flags = DL_READ_ONLY;
+            });
+            // SAFETY: the tensor is live, and nothing writes its memory.
+            let copied = unsafe { PinnedBuffer::<u32, _>::copy_of_dlpack(gpu, &raw mut producer.versioned) };
+            let (host, shape) = copied.unwrap();
+            assert_eq!(producer.ended(), 1);
+            let first = byte_offset as usize;
+            let expected: Vec<u32> = bytes[first..first + 16]
+                .chunks_exact(4)
+                .map(|four| u32::from_le_bytes(four.try_into().unwrap()))
+                .collect();
+            assert_eq!((&host[..], shape), (&expected[..], vec![2, 2]));
+        }
+        let producer = Producer::new::<u32>(DeviceAddress(0), &[2, 0], &[], |tensor| {
+            tensor.dl_tensor.device.device_type = DL_CPU;
+        });
+        // SAFETY: the tensor has no elements.
+        let copied = unsafe { PinnedBuffer::<u32, _>::copy_of_dlpack(gpu, &raw mut producer.versioned) };
+        assert_eq!((copied.unwrap().1, producer.ended()), (vec![2, 0], 1));
+    });
+}
+
+/// The host reads no memory of a GPU, and no elements that are apart or of another type.
+#[test]
+fn a_tensor_that_cannot_be_copied_is_refused_and_ended_once() {
+    let cases: [(fn(&mut DLManagedTensorVersioned), &[i64], &str); 5] = [
+        (
+            |tensor| tensor.dl_tensor.device.device_type = DL_CUDA,
+            &[],
+            "memory of GPU 0 (kDLCUDA), and the call takes ordinary memory",
+        ),
+        (|tensor| tensor.dl_tensor.device = HOST, &[], "(kDLCUDAHost)"),
+        (|tensor| tensor.dl_tensor.dtype.bits = 64, &[], "uint64"),
+        (|_| (), &[1, 2], "not compact"),
+        (|tensor| tensor.version.major = 2, &[], "version 2"),
+    ];
+    for_each_device(|gpu| {
+        for (change, strides, expected) in cases {
+            // An address of no memory.
+            let producer = Producer::new::<u32>(DeviceAddress(0x1000), &[2, 3], strides, |tensor| {
+                tensor.dl_tensor.device.device_type = DL_CPU;
+                change(tensor);
+            });
+            // SAFETY: the tensor is refused before its memory is used.
+            let refused = unsafe { PinnedBuffer::<u32, _>::copy_of_dlpack(gpu, &raw mut producer.versioned) };
+            let text = refused.unwrap_err().to_string();
+            assert!(text.starts_with("PinnedBuffer::copy_of_dlpack: "), "{text}");
+            assert!(text.contains(expected), "{text}");
+            assert_eq!(producer.ended(), 1, "{text}");
+        }
     });
 }
 

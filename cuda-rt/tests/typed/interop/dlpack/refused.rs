@@ -34,7 +34,8 @@ fn a_tensor_of_another_kind_is_refused_in_words_and_ended_once() {
         ),
         (
             |tensor| tensor.dl_tensor.dtype = dtype::<i32>(),
-            "the elements of the tensor are int32, and those of the buffer float32",
+            "the elements of the tensor are int32, and those of the buffer float32; \
+             convert it first, for example with `x.astype(\"float32\")` or `x.to(torch.float32)`",
         ),
         (
             |tensor| tensor.dl_tensor.dtype.lanes = 2,
@@ -42,11 +43,11 @@ fn a_tensor_of_another_kind_is_refused_in_words_and_ended_once() {
         ),
         (
             |tensor| tensor.flags = DL_READ_ONLY | DL_IS_COPIED,
-            "the tensor is read-only, and the owner of a buffer may write it; ask the producer for a copy (`copy=True`)",
+            "the tensor is read-only, and the owner of a buffer may write it; pass a copy, for example `x.copy()` or `x.clone()`",
         ),
         (
             |tensor| tensor.dl_tensor.byte_offset = 6,
-            "the tensor begins 2 bytes behind a multiple of 4 bytes, where an element may begin",
+            "the tensor begins 2 bytes behind a multiple of 4 bytes, where an element may begin; pass a copy",
         ),
         (
             |tensor| tensor.dl_tensor.data = std::ptr::null_mut(),
@@ -126,7 +127,12 @@ fn elements_of_less_than_a_byte_are_packed_or_refused() {
 #[test]
 fn a_tensor_that_is_not_compact_is_refused() {
     let cases: [(&[i64], &[i64], &str); 5] = [
-        (&[2, 3], &[1, 2], "the stride of dimension 1 is 2, not 1"),
+        (
+            &[2, 3],
+            &[1, 2],
+            "the stride of dimension 1 is 2, not 1; make it contiguous first, \
+             with `numpy.ascontiguousarray(x)` or `x.contiguous()`",
+        ),
         (&[2, 3], &[4, 1], "the stride of dimension 0 is 4, not 3"),
         (&[2, 3, 4], &[12, 5, 1], "the stride of dimension 1 is 5, not 4"),
         (&[4], &[-1], "the stride of dimension 0 is -1, not 1"),
@@ -217,6 +223,9 @@ fn null_is_refused_and_a_tensor_may_have_no_deleter() {
         assert!(refused.unwrap_err().to_string().contains("the pointer is null"));
         // SAFETY: as above.
         let refused = unsafe { PinnedBuffer::<f32, _>::from_dlpack(&gpu, std::ptr::null_mut()) };
+        assert!(refused.unwrap_err().to_string().contains("the pointer is null"));
+        // SAFETY: as above.
+        let refused = unsafe { PinnedBuffer::<f32, _>::copy_of_dlpack(&gpu, std::ptr::null_mut()) };
         assert!(refused.unwrap_err().to_string().contains("the pointer is null"));
 
         let producer = Producer::new::<f32>(NOWHERE, &[2], &[], |tensor| {
