@@ -119,9 +119,14 @@ impl Program {
         after: Option<Py<PyAny>>,
     ) -> PyResult<Tensor> {
         let compute = &self.compute;
+        let len = shape
+            .iter()
+            .try_fold(1_usize, |len, extent| len.checked_mul(*extent));
+        let len =
+            len.ok_or_else(|| PyValueError::new_err("the shape has more elements than a number holds"))?;
         let filled = py.detach(|| {
             // The memory holds something else until the delay is over.
-            let mut y = compute.alloc_zeroed::<f32>(shape.iter().product())?;
+            let mut y = compute.alloc_zeroed::<f32>(len)?;
             self.delay(compute, delay)?;
             if let Some(after) = after {
                 // The stream waits for the GIL here. So whoever waits for the stream releases it.

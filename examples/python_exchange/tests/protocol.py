@@ -10,6 +10,7 @@ import gc
 import mmap
 import os
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -577,6 +578,17 @@ class Imports(unittest.TestCase):
         x = Interface(data=(self.address, False), stream=COMPUTE, strides=(12, 4))
         self.assertEqual(program.values(program.doubled(x)), [6.0] * LEN)
 
+    def test_an_interface_with_elements_of_no_bytes_is_refused(self):
+        x = filled()
+        for typestr in ["<i0", "<f0", "|b0"]:
+            of_nothing = Interface(x, data=(address_of(x), False), typestr=typestr, strides=(4, 4))
+            with self.assertRaisesRegex(BufferError, typestr[1:]):
+                program.doubled_by_interface(of_nothing)
+
+    def test_a_shape_that_no_number_counts_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "more elements"):
+            program.filled([2**62, 4], 1.0)
+
     def test_an_interface_of_another_tensor_is_refused(self):
         whole = dict(data=(self.address, False), stream=None)
         refused = [
@@ -677,6 +689,78 @@ class Order(unittest.TestCase):
             program.doubled_elsewhere(filled(), delay=5)
             program.doubled(filled())
         self.assert_no_race()
+
+
+try:
+    import _interpreters as interpreters
+except ImportError:
+    try:
+        import _xxsubinterpreters as interpreters
+    except ImportError:
+        interpreters = None
+
+IN_A_SUBINTERPRETER = """
+import sys
+sys.path[:0] = {path!r}
+said = []
+try:
+    import python_exchange
+
+    class Interface:
+        __cuda_array_interface__ = dict(
+            shape=(6,), typestr="<f4", data=({address}, False), version=3, stream=None
+        )
+
+    class Tensor:
+        def __dlpack_device__(self):
+            return (2, 0)
+
+        def __dlpack__(self, **_):
+            said.append("asked")
+
+    class OfTheHost(Tensor):
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    program = python_exchange.Program("sim")
+    for call in [
+        lambda: program.doubled_by_interface(Interface()),
+        lambda: program.values(Tensor()),
+        lambda: program.sum_of_host(OfTheHost()),
+    ]:
+        try:
+            call()
+            said.append("taken")
+        except RuntimeError as error:
+            said.append(str(error))
+except ImportError as error:
+    said += [str(error)] * 3
+with open({answer!r}, "w") as file:
+    file.write("\\n".join(said))
+"""
+
+
+class Subinterpreters(unittest.TestCase):
+    """What is taken over ends in the main interpreter."""
+
+    @unittest.skipIf(interpreters is None, "this Python has no module for subinterpreters")
+    def test_objects_of_a_subinterpreter_are_not_taken_over(self):
+        x = filled()
+        with tempfile.TemporaryDirectory() as folder:
+            answer = os.path.join(folder, "answer")
+            code = IN_A_SUBINTERPRETER.format(path=sys.path, address=address_of(x), answer=answer)
+            try:
+                other = interpreters.create("legacy")
+            except (TypeError, ValueError):
+                other = interpreters.create()
+            interpreters.run_string(other, code)
+            interpreters.destroy(other)
+            with open(answer) as file:
+                said = file.read().splitlines()
+        self.assertEqual(len(said), 3, said)
+        for line in said:
+            # pyo3 may refuse the whole module.
+            self.assertRegex(line, "of a subinterpreter cannot be|does not (yet )?support")
 
 
 class Waits(unittest.TestCase):

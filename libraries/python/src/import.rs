@@ -12,6 +12,7 @@ use crate::capsule::Managed;
 use crate::error::{buffer_error, exchange_error};
 use crate::given_back;
 use crate::interface::Entries;
+use crate::interpreter;
 
 /// Takes a tensor of Python over, by `__dlpack__` if the object has it
 /// ([`from_dlpack`]), and else by `__cuda_array_interface__` ([`from_cuda_array_interface`]).
@@ -98,7 +99,8 @@ fn on_host(dtype: DLDataType) -> String {
 /// # Errors
 /// `BufferError` if the tensor is of another device, has another element type, is not compact in
 /// row-major order, is read-only or misaligned, or is of another major version. `TypeError` if the
-/// object has no `__dlpack__`. What `__dlpack__` raises comes through.
+/// object has no `__dlpack__`. `RuntimeError` in a subinterpreter. What `__dlpack__` raises comes
+/// through.
 ///
 /// ```no_run,standalone_crate
 /// use cuda_rt::Stream;
@@ -165,7 +167,7 @@ where
 ///
 /// # Errors
 /// `BufferError` as for [`from_dlpack`], and for a mask; `KeyError` for a missing entry;
-/// `ValueError` for stream 0, which the interface forbids.
+/// `ValueError` for stream 0, which the interface forbids; `RuntimeError` in a subinterpreter.
 ///
 /// ```no_run,standalone_crate
 /// use cuda_rt::Stream;
@@ -193,6 +195,7 @@ where
     S: StreamTag,
     S::Device: Live,
 {
+    interpreter::check(object.py())?;
     let entries = Entries::of(object)?;
     if let Some(theirs) = entries.stream {
         // SAFETY: by this function's contract the entry names a live stream of this device.
@@ -308,6 +311,7 @@ fn ordinal<D: Live>(gpu: &Device<D>) -> i32 {
 /// As for [`from_dlpack`].
 unsafe fn taken(object: &Bound<'_, PyAny>, stream: Option<i64>) -> PyResult<Managed> {
     let py = object.py();
+    interpreter::check(py)?;
     let arguments = PyDict::new(py);
     if let Some(stream) = stream {
         arguments.set_item("stream", stream)?;

@@ -43,7 +43,7 @@ fn dtype(typestr: &str) -> Option<DLDataType> {
         'b' => DL_BOOL,
         _ => return None,
     };
-    let known = order == '<' || order == '=' || (order == '|' && bytes == 1);
+    let known = bytes > 0 && (order == '<' || order == '=' || (order == '|' && bytes == 1));
     known
         .then(|| bytes.checked_mul(8))?
         .map(|bits| DLDataType::scalar(code, bits))
