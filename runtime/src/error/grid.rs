@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::panic::Location;
 
 use super::Error;
 use cuda_rt_driver::Kernel;
@@ -41,11 +42,13 @@ pub enum GridError {
 impl GridError {
     /// The error of a launch of `kernel` with this grid.
     #[cold]
+    #[track_caller]
     pub(crate) fn of(self, kernel: &Kernel) -> Error {
         Error::Grid {
             kernel: kernel.name,
             file: kernel.file,
             line: kernel.line,
+            called_at: Location::caller(),
             why: self,
         }
     }

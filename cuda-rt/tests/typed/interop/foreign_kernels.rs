@@ -15,6 +15,7 @@ const SAXPY: &[u8] = include_bytes!("../../../../runtime/src/interop/foreign_ker
 const CUBIN: &[u8] = include_bytes!("modules/blur.cubin");
 const LEN: usize = 100;
 
+const DECLARED_AT: u32 = line!() + 1;
 cuda_rt::foreign_kernel! {
     /// `y[i] += a * x[i]` for `i < n`, and `n` is the length of `y`. The tests pass slices of one
     /// length.
@@ -104,7 +105,8 @@ fn a_declaration_that_is_not_the_entrys_is_refused() {
             Err(ForeignError::Count {
                 entry: "saxpy",
                 declared: 3,
-                found: 4
+                found: 4,
+                ..
             })
         ));
         assert!(matches!(
@@ -120,7 +122,8 @@ fn a_declaration_that_is_not_the_entrys_is_refused() {
         let error = module.get::<ValueForPointer>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "ForeignModule::get: parameter 3 (`y`) of `saxpy` is declared as a value of 4 bytes, and has 8 bytes in the module"
+            "ForeignModule::get: parameter 3 (`y`) of `saxpy` is declared as a value of 4 bytes, and has 8 bytes in \
+             the module: declared (n: 4, a: 4, x: pointer, y: 4), module (4 .u32, 4 .f32, 8 .u64, 8 .u64), in bytes"
         );
         let error = module.get::<OtherName>().unwrap_err().to_string();
         assert!(error.contains("no entry `axpy`; it has `saxpy`"), "{error}");
@@ -148,6 +151,87 @@ fn a_declaration_that_is_not_the_entrys_is_refused() {
             Err(ForeignError::NoEntry { .. })
         ));
     });
+}
+
+#[test]
+fn a_declaration_of_another_order_or_number_is_shown_beside_the_entry() {
+    cuda_rt::foreign_kernel! {
+        unsafe fn saxpy(n: u32 = y.len(), x: &[f32], y: &mut [f32]) as NoFactor;
+        unsafe fn blur(y: &mut [f32], width: u32) as TwoOfFive;
+    }
+    for_each_simulated_device(|gpu| {
+        let error = load(gpu).get::<NoFactor>().unwrap_err().to_string();
+        let lists =
+            ": declared (n: 4, x: pointer, y: pointer), module (4 .u32, 4 .f32, 8 .u64, 8 .u64), in bytes (";
+        assert!(
+            error.contains(lists) && error.contains("with 3 parameters, and takes 4"),
+            "{error}"
+        );
+        // A cubin states no types.
+        let cubin = ForeignModule::load(gpu, CUBIN).unwrap();
+        let error = cubin.get::<TwoOfFive>().unwrap_err().to_string();
+        let lists = ": declared (y: pointer, width: 4), module (8, 8, 4, 2, 24), in bytes (";
+        assert!(error.contains(lists), "{error}");
+    });
+}
+
+#[test]
+fn types_that_ptx_states_are_compared() {
+    cuda_rt::foreign_kernel! {
+        unsafe fn f(a: f32, b: f64, n: u32, m: i64, x: &[f32]) as AsStated;
+        unsafe fn f(a: u32, b: f64, n: u32, m: i64, x: &[f32]) as IntegerForFloat;
+        unsafe fn f(a: f32, b: &[f64], n: u32, m: i64, x: &[f32]) as PointerForFloat;
+        unsafe fn f(a: f32, b: f64, n: f32, m: i64, x: &[f32]) as FloatForInteger;
+        unsafe fn f(a: f32, b: f64, n: u32, m: f64, x: &[f32]) as FloatForWide;
+        // What PTX cannot tell: the sign, a pointer from an integer, an array from a float.
+        unsafe fn f(a: [f32; 1], b: [u16; 4], n: i32, m: u64, x: u64) as Untold;
+        unsafe fn bits(a: u32, b: f32, c: f64) as Bits;
+    }
+    const PTX: &[u8] = b".version 7.0\n.target sm_70\n.address_size 64\n\
+        .visible .entry f(.param .f32 a, .param .f64 b, .param .u32 n, .param .s64 m, .param .u64 x) { ret; }\n\
+        .visible .entry bits(.param .b32 a, .param .b32 b, .param .align 8 .b8 c[8]) { ret; }\n";
+    Device::simulated(SimConfig::default(), |gpu| {
+        let module = ForeignModule::load(&gpu, PTX).unwrap();
+        module.get::<AsStated>().unwrap();
+        module.get::<Untold>().unwrap();
+        module.get::<Bits>().unwrap();
+        let error = module.get::<IntegerForFloat>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "ForeignModule::get: parameter 0 (`a`) of `f` is declared as an integer, and the PTX says `.f32`: declared \
+             (a: 4, b: 8, n: 4, m: 8, x: pointer), module (4 .f32, 8 .f64, 4 .u32, 8 .s64, 8 .u64), in bytes"
+        );
+        for (result, says) in [
+            (module.get::<PointerForFloat>().map(drop), (1, "a pointer", ".f64")),
+            (module.get::<FloatForInteger>().map(drop), (2, "a float", ".u32")),
+            (module.get::<FloatForWide>().map(drop), (3, "a float", ".s64")),
+        ] {
+            let error = result.unwrap_err();
+            let ForeignError::Type { index, declared, found, .. } = error else {
+                panic!("{error}");
+            };
+            assert_eq!((index, declared, found.as_str()), says);
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn parameters_that_cannot_be_read_are_shown() {
+    cuda_rt::foreign_kernel! {
+        unsafe fn f(x: f32) as F;
+    }
+    const PTX: &[u8] = b".version 7.0\n.target sm_70\n.address_size 64\n\
+        .visible .entry ff() { ret; }\n  .visible .entry f(.param .texref x)\n{ ret; }\n";
+    Device::simulated(SimConfig::default(), |gpu| {
+        let module = ForeignModule::load(&gpu, PTX).unwrap();
+        assert_eq!(
+            module.get::<F>().unwrap_err().to_string(),
+            "ForeignModule::get: the parameters of entry `f` cannot be read from the image: `.visible .entry f(.param \
+             .texref x)` (a parameter is `.param .type name`)"
+        );
+    })
+    .unwrap();
 }
 
 #[test]
@@ -187,8 +271,18 @@ fn a_simulated_device_without_a_stand_in_refuses_the_launch() {
         let x = compute.alloc_zeroed::<f32>(LEN).unwrap();
         let mut y = compute.alloc_zeroed::<f32>(LEN).unwrap();
         let error = saxpy.launch(&compute, grid(), 1.0, &x, &mut y).unwrap_err();
+        let line = line!() - 1;
         assert!(matches!(error, Error::Launch { kernel: "saxpy", .. }), "{error}");
-        assert!(error.to_string().contains("`ForeignModule::stand_in`"), "{error}");
+        let text = error.to_string();
+        let place = format!(
+            "launch of `saxpy` at {0}:{line} (declared at {0}:{DECLARED_AT}): ",
+            file!()
+        );
+        assert!(text.starts_with(&place), "{text}");
+        assert!(
+            text.contains("(`ForeignModule::stand_in`), before `get`; "),
+            "{text}"
+        );
         // Nothing is lost.
         assert_eq!(compute.copy_to_vec(&y).unwrap(), [0.0; LEN]);
     })
@@ -216,11 +310,15 @@ fn grids_and_lengths_that_do_not_fit_are_refused() {
                 .launch(&compute, ForeignGrid::new(blocks, threads), 1.0, &x, &mut y)
                 .unwrap_err();
             let Error::Grid {
-                kernel: "saxpy", why, ..
+                kernel: "saxpy",
+                why,
+                called_at,
+                ..
             } = error
             else {
                 panic!("{error}")
             };
+            assert_eq!(called_at.file(), file!());
             assert!(
                 matches!(why, GridError::Block(_) | GridError::Blocks { axis: 'y', .. }),
                 "{why}"
