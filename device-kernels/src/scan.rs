@@ -62,7 +62,7 @@ pub const fn scan_words<T: TileValue>(len: usize) -> usize {
 ///
 /// let error = inclusive_scan::<u32, Sum, _>(&compute, &input[1..], &mut words, &mut output);
 /// let message = error.unwrap_err().to_string();
-/// assert!(message.ends_with("the input has 9999 elements, the output 10000: pass slices of one length"));
+/// assert!(message.contains("the input has 9999 elements, the output 10000: "));
 /// # Ok::<(), cuda_rt::Error>(())
 /// ```
 ///

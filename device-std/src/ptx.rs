@@ -60,8 +60,8 @@ pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {
     })
 }
 
-/// The type of each parameter of the entry `symbol`, as the entry's head in the PTX states it; of an
-/// array, its element's type and brackets. `None` as of [`parameters`].
+/// The type of each parameter of the entry `symbol`, as the entry's head in the PTX states it. The
+/// type of an array is its element's type and brackets. `None` as of [`parameters`].
 ///
 /// ```
 /// let ptx = ".visible .entry scale(\n\t.param .u64 .ptr .align 4 a,\n\

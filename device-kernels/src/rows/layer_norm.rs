@@ -22,8 +22,8 @@ use crate::length_error::{LengthError, Mismatch};
 /// rows begin at multiples of 16 bytes; otherwise of [`layer_norm_long`]. A warp works on a row of
 /// up to 1024 elements, and a block on a longer row. Nothing is enqueued if there is no row.
 ///
-/// `epsilon` is 0 or more; if v + `epsilon` is negative, the row becomes NaN. With 0, a row of equal
-/// elements becomes NaN.
+/// `epsilon` is 0 or more. With 0, a row of equal elements becomes NaN. With a negative number, a
+/// row becomes NaN if v + `epsilon` is negative.
 ///
 /// Both means are sums that are added as trees, equal in every run. The second one is of
 /// differences from the first, so it is accurate also where m is much larger than x - m.

@@ -54,6 +54,11 @@ impl GridError {
     }
 }
 
+/// The place of a call, for messages.
+pub(super) fn place(called_at: &Location<'_>) -> String {
+    format!("{}:{}", called_at.file(), called_at.line())
+}
+
 impl fmt::Display for GridError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -435,9 +435,8 @@ impl fmt::Display for Error {
                 source,
             } => write!(
                 f,
-                "launch of `{kernel}` at {}:{} (declared at {file}:{line}): {source}",
-                called_at.file(),
-                called_at.line()
+                "launch of `{kernel}` at {} (declared at {file}:{line}): {source}",
+                grid::place(called_at)
             ),
             Self::Grid {
                 kernel,
@@ -447,9 +446,8 @@ impl fmt::Display for Error {
                 why,
             } => write!(
                 f,
-                "launch of `{kernel}` at {}:{} (declared at {file}:{line}): {why}",
-                called_at.file(),
-                called_at.line()
+                "launch of `{kernel}` at {} (declared at {file}:{line}): {why}",
+                grid::place(called_at)
             ),
             Self::Pinned(error) => error.fmt(f),
             Self::HostThread { during, source } => {

@@ -88,7 +88,7 @@ pub unsafe trait ForeignKernel: Sized + 'static {
 /// | `bool` | `u8`: a launch passes 0 or 1 |
 /// | a struct, by value | a struct of the same layout that derives [`Element`] |
 /// | `const float *`, `float *` | `&[f32]`, `&mut [f32]` |
-/// | a pointer that may be null | `&[f32]` or `&mut [f32]`: for null, a launch passes an empty part, `&x[..0]` |
+/// | a pointer that is always null | `u64`: a launch passes 0; a slice is never null |
 ///
 /// `x` in `x.len()` is a declared slice, before or after it. A length that is too large for its
 /// type is an error of the launch. An empty slice has the address of no memory. A declaration has
@@ -114,8 +114,8 @@ pub unsafe trait ForeignKernel: Sized + 'static {
 ///
 /// What is compared at run time: the entry exists, and takes as many parameters, of the same sizes.
 /// Where PTX states `.f32` or `.f64`, an integer or a slice is refused, and where it states an
-/// integer (`.u32`, `.s32`, `.u64` or `.s64`), a float. Otherwise, and in a cubin, `float` cannot be
-/// told from `int`. A pointer cannot be told from an integer of 8 bytes.
+/// integer (`.u32`, `.s32`, `.u64` or `.s64`), a float. Otherwise, and in a cubin, nothing tells
+/// `float` from `int`. Nothing tells a pointer from an integer of 8 bytes.
 ///
 /// The lint `unsafe_code` sees the word: where it is forbidden, no kernel can be declared.
 ///
