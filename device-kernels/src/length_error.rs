@@ -38,6 +38,18 @@ pub struct LengthError {
 }
 
 /// The lengths of a [`LengthError`], in elements.
+///
+/// ```
+/// use device_kernels::Mismatch;
+///
+/// fn advice(why: Mismatch) -> &'static str {
+///     match why {
+///         Mismatch::Words { .. } => "allocate `scan_words::<T>(len)` words",
+///         _ => "compare the shapes",
+///     }
+/// }
+/// assert!(advice(Mismatch::Words { words: 2, needed: 3 }).contains("scan_words"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
