@@ -88,7 +88,11 @@
 //! - **several GPUs**: [`Device::count`], [`copy_from_peer`](Stream::copy_from_peer),
 //!   [`copy_to_peer`](Stream::copy_to_peer), [`Communicator`]
 //! - **kernels**: `#[kernel]` of `device_std`, called with [`Grid1`], [`Grid2`], [`Grid3`];
-//!   [`kernel`] for kernels of other compilers; occupancy ([`Device::suggested_block`])
+//!   occupancy ([`Device::suggested_block`]); kernels that are shipped: the package
+//!   `cuda-handoff-kernels`
+//! - **kernels in CUDA C++, PTX and cubins**: [`foreign_kernel!`] declares them,
+//!   [`interop::ForeignModule`] loads them, and `interop::Nvrtc` (with the feature `cuda`) compiles
+//!   CUDA C++ at run time; [`kernel`] describes kernels of other compilers by hand
 //! - **whole programs**: [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`]; figures and
 //!   events of programs that run for long: [`observability`], [`Device::metrics`]
 //! - **other libraries**: [`interop`]; cuBLAS: the package `cuda-handoff-cublas`; Python

@@ -14,8 +14,13 @@
 //! - [`transpose`], [`transpose_wide`]: tiles in shared memory, so that reads and writes are both
 //!   coalesced, and 16 bytes wide
 //! - [`softmax`], [`layer_norm`]: rows that a warp or a block holds in registers
-//! - [`inclusive_scan`], [`exclusive_scan`]: all elements in one launch and one pass, by decoupled
-//!   look-back
+//! - [`inclusive_scan`], [`exclusive_scan`]: prefix sums (cumulative sums) and other running
+//!   combinations of all elements, in one launch and one pass, by decoupled look-back
+//!
+//! `softmax`, `layer_norm` and the two scans choose their grid. They compare all lengths before
+//! they launch anything, and return a [`LengthError`]. The other functions launch a kernel with the
+//! caller's grid, and the kernel compares the lengths: where they do not fit, it traps, and the
+//! device is lost to the process.
 //!
 //! `ptx/device_kernels.ptx` is built from this source by `cargo xtask ptx`, and committed, so that
 //! users need no nightly compiler; `cargo xtask ptx --check` says whether it is fresh.
@@ -41,6 +46,8 @@ pub fn ptx() -> &'static str {
 mod bilateral;
 mod elementwise;
 mod histogram;
+#[cfg(not(target_arch = "nvptx64"))]
+mod length_error;
 mod matmul;
 mod reduce;
 mod rows;
@@ -48,12 +55,17 @@ mod scan;
 mod transpose;
 
 pub use bilateral::bilateral;
+pub use device_std::{LookBack, Max, Min, Sum};
 pub use elementwise::{Scale, add, add4, mul, process, process4, roots, saxpy, saxpy4, scale, scale4};
 pub use histogram::{Counted, histogram};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use length_error::{LengthError, Mismatch};
 pub use matmul::matmul;
 pub use reduce::{BlockSum, block_sum, reduce};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use rows::{layer_norm, softmax};
 pub use rows::{layer_norm_held, layer_norm_long, softmax_held, softmax_long};
-pub use scan::{exclusive_scan, inclusive_scan};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use scan::{exclusive_scan, inclusive_scan, scan_words};
+pub use scan::{exclusive_scan_tiles, inclusive_scan_tiles};
 pub use transpose::{transpose, transpose_wide};

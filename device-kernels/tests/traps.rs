@@ -201,7 +201,7 @@ traps!(
         let mut words = stream.alloc_zeroed::<u64>(2)?;
         let mut output = stream.alloc_zeroed::<u32>(100)?;
         let grid = Grid1::blocks(1);
-        device_kernels::inclusive_scan::<u32, device_std::Sum, _>(
+        device_kernels::inclusive_scan_tiles::<u32, device_std::Sum, _>(
             &stream,
             grid,
             &input,
@@ -219,7 +219,7 @@ fn scan_of_two_tiles(words: &[u64]) -> String {
         let mut output = stream.alloc_zeroed::<u32>(10_000)?;
         let mut words = stream.alloc_from_slice(words)?;
         let grid = Grid1::blocks(2);
-        device_kernels::inclusive_scan::<u32, device_std::Sum, _>(
+        device_kernels::inclusive_scan_tiles::<u32, device_std::Sum, _>(
             &stream,
             grid,
             &input,

@@ -52,6 +52,33 @@ pub const PARAMETERS_PREFIX: &str = "__cuda_rt_parameters_";
 /// assert_eq!(device_std::ptx::parameters(ptx, "scale"), Some(vec![(8, 8), (24, 8)]));
 /// ```
 pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {
+    each_parameter(ptx, symbol, |text| {
+        let Parameter {
+            size, align, length, ..
+        } = parameter(text)?;
+        Some((size.checked_mul(length.unwrap_or(1))?, align.unwrap_or(size)))
+    })
+}
+
+/// The type of each parameter of the entry `symbol`, as the entry's head in the PTX states it. The
+/// type of an array is its element's type and brackets. `None` as of [`parameters`].
+///
+/// ```
+/// let ptx = ".visible .entry scale(\n\t.param .u64 .ptr .align 4 a,\n\
+///            \t.param .f32 b, .param .align 8 .b8 c[24]\n)\n{ ret; }";
+/// let types = device_std::ptx::parameter_types(ptx, "scale").unwrap();
+/// assert_eq!(types, [".u64", ".f32", ".b8[]"]);
+/// ```
+pub fn parameter_types(ptx: &str, symbol: &str) -> Option<Vec<String>> {
+    each_parameter(ptx, symbol, |text| {
+        let Parameter { word, length, .. } = parameter(text)?;
+        let brackets = if length.is_some() { "[]" } else { "" };
+        Some(format!("{word}{brackets}"))
+    })
+}
+
+/// What `read` makes of the text of each parameter of the entry `symbol`.
+fn each_parameter<T>(ptx: &str, symbol: &str, read: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     let code = code(ptx);
     let head = code.match_indices(".entry").find_map(|(at, directive)| {
         let rest = &code[at + directive.len()..];
@@ -72,15 +99,26 @@ pub fn parameters(ptx: &str, symbol: &str) -> Option<Vec<(usize, usize)>> {
     head.split(',')
         .map(str::trim)
         .filter(|parameter| !parameter.is_empty())
-        .map(parameter)
+        .map(read)
         .collect()
 }
 
+/// A parameter of an entry, as its head declares it.
+struct Parameter<'a> {
+    /// The type, with its dot.
+    word: &'a str,
+    /// Bytes of the type.
+    size: usize,
+    align: Option<usize>,
+    /// The elements of an array.
+    length: Option<usize>,
+}
+
 /// `.param [.align n] .type [.ptr [.space] [.align n]] name[[n]]`
-fn parameter(text: &str) -> Option<(usize, usize)> {
+fn parameter(text: &str) -> Option<Parameter<'_>> {
     let (text, length) = match text.split_once('[') {
-        Some((text, length)) => (text, number(length.strip_suffix(']')?.trim())?),
-        None => (text, 1),
+        Some((text, length)) => (text, Some(number(length.strip_suffix(']')?.trim())?)),
+        None => (text, None),
     };
     let mut words = text.split_whitespace();
     if words.next()? != ".param" {
@@ -99,7 +137,12 @@ fn parameter(text: &str) -> Option<(usize, usize)> {
         ".b64" | ".u64" | ".s64" | ".f64" => 8,
         _ => return None,
     };
-    Some((size.checked_mul(length)?, align.unwrap_or(size)))
+    Some(Parameter {
+        word,
+        size,
+        align,
+        length,
+    })
 }
 
 /// An integer of PTX: decimal, or hexadecimal (`0x`), binary (`0b`) or octal (`0`), perhaps with a

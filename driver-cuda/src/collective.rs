@@ -51,7 +51,7 @@ impl Nccl {
         let (name, library) = function_table::load(&names).map_err(|why| {
             format!(
                 "no NCCL library was found: tried {} ({why}); install it (`apt install libnccl2`, \
-                 `pip install nvidia-nccl-cu12`), and put it on the library path or its file's name into {FILE_VARIABLE}",
+                 `pip install nvidia-nccl-cu12`), and put it on the library path or the full path of its file into {FILE_VARIABLE}",
                 names.join(", ")
             )
         })?;

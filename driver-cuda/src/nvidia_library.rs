@@ -73,7 +73,7 @@ impl NvidiaLibrary {
         let (name, library) = function_table::load(&names).map_err(|why| {
             refused(format!(
                 "{title} was not found: tried {} ({why}); install it, and put its directory on the loader's path \
-                 or its file's name into {variable}",
+                 or the full path of its file into {variable}",
                 names.join(", ")
             ))
         })?;

@@ -102,7 +102,7 @@ impl State {
         let Some(stand_in) = launch.stand_in else {
             let detail = format!(
                 "kernel `{}` of a loaded module cannot run on a simulated device: give the module a stand-in for it \
-                 (`ForeignModule::stand_in`); {}",
+                 (`ForeignModule::stand_in`), before `get`; {}",
                 launch.name,
                 self.origin()
             );

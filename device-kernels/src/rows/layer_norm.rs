@@ -10,6 +10,8 @@ use device_std::{Rows, Sum, unroll};
 use super::{CHUNK, Source, each_step, fold, of_row};
 #[cfg(not(target_arch = "nvptx64"))]
 use super::{Shape, held_or_long};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::length_error::{LengthError, Mismatch};
 
 /// Normalises each row of `input`, and scales it: element x of a row becomes (x - m) / sqrt(v +
 /// `epsilon`) · w + b, where m is the row's mean, v the mean of (x - m)², and w and b the elements
@@ -19,6 +21,9 @@ use super::{Shape, held_or_long};
 /// It enqueues one launch: of [`layer_norm_held`] if a thread can hold its part of the row, and all
 /// rows begin at multiples of 16 bytes; otherwise of [`layer_norm_long`]. A warp works on a row of
 /// up to 1024 elements, and a block on a longer row. Nothing is enqueued if there is no row.
+///
+/// `epsilon` is 0 or more. With 0, a row of equal elements becomes NaN. With a negative number, a
+/// row becomes NaN if v + `epsilon` is negative.
 ///
 /// Both means are sums that are added as trees, equal in every run. The second one is of
 /// differences from the first, so it is accurate also where m is much larger than x - m.
@@ -41,12 +46,11 @@ use super::{Shape, held_or_long};
 /// ```
 ///
 /// # Errors
-/// Those of a launch.
-///
-/// # Panics
-/// If the output is not made of whole rows, if `input` has another length, or if `weight` or `bias`
-/// has not `width` elements.
+/// [`Error::Library`](cuda_rt::Error::Library) with a [`LengthError`], if the output is not made of
+/// whole rows, if `input` has another length, or if `weight` or `bias` has not `width` elements;
+/// those of a launch. Nothing was enqueued.
 #[cfg(not(target_arch = "nvptx64"))]
+#[track_caller]
 pub fn layer_norm<S: StreamTag>(
     stream: &Stream<S>,
     input: &DeviceSlice<f32, impl ReadBy<S>>,
@@ -56,11 +60,13 @@ pub fn layer_norm<S: StreamTag>(
     width: usize,
     epsilon: f32,
 ) -> Result<()> {
-    assert!(
-        weight.len() == width && bias.len() == width,
-        "the weights or the biases are not as many as the elements of a row"
-    );
-    let Some(shape) = Shape::of(input, output, width) else {
+    let shape = Shape::of("layer_norm", input, output, width)?;
+    if weight.len() != width || bias.len() != width {
+        let (weight, bias) = (weight.len(), bias.len());
+        let why = Mismatch::Columns { weight, bias, width };
+        return Err(LengthError::of("layer_norm", why));
+    }
+    let Some(shape) = shape else {
         return Ok(());
     };
     let addresses = [

@@ -9,12 +9,16 @@ use device_std::prelude::*;
 use device_std::{AlignedChunks, Lane, Operator, Private, Rows, unroll};
 
 #[cfg(not(target_arch = "nvptx64"))]
-use cuda_rt::DeviceSlice;
+use cuda_rt::{DeviceSlice, Result};
+
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::length_error::{LengthError, Mismatch};
 
 /// Elements of a step of a thread.
 const CHUNK: usize = 4;
 /// Steps that a thread holds at most.
 const HELD: usize = 8;
+
 /// The rows of a launch.
 #[cfg(not(target_arch = "nvptx64"))]
 struct Shape {
@@ -25,23 +29,25 @@ struct Shape {
 #[cfg(not(target_arch = "nvptx64"))]
 impl Shape {
     /// `None` if there is no row.
-    fn of<P, Q>(input: &DeviceSlice<f32, P>, output: &DeviceSlice<f32, Q>, width: usize) -> Option<Self> {
-        assert_eq!(
-            input.len(),
-            output.len(),
-            "the input and the output have other lengths"
-        );
-        if output.is_empty() {
-            return None;
+    #[track_caller]
+    fn of<P, Q>(
+        function: &'static str,
+        input: &DeviceSlice<f32, P>,
+        output: &DeviceSlice<f32, Q>,
+        width: usize,
+    ) -> Result<Option<Self>> {
+        let (input, output) = (input.len(), output.len());
+        if input != output {
+            return Err(LengthError::of(function, Mismatch::Input { input, output }));
         }
-        assert!(
-            width > 0 && output.len().is_multiple_of(width) && u32::try_from(width).is_ok(),
-            "the output is not made of whole rows"
-        );
-        Some(Self {
-            rows: output.len() / width,
-            width,
-        })
+        if output == 0 {
+            return Ok(None);
+        }
+        if width == 0 || !output.is_multiple_of(width) || u32::try_from(width).is_err() {
+            return Err(LengthError::of(function, Mismatch::Width { width, output }));
+        }
+        let rows = output / width;
+        Ok(Some(Self { rows, width }))
     }
 }
 

@@ -38,18 +38,18 @@ use super::{Shape, held_or_long};
 /// ```
 ///
 /// # Errors
-/// Those of a launch.
-///
-/// # Panics
-/// If the output is not made of whole rows, or if `input` has another length.
+/// [`Error::Library`](cuda_rt::Error::Library) with a [`LengthError`](crate::LengthError), if the
+/// output is not made of whole rows, or if `input` has another length; those of a launch. Nothing
+/// was enqueued.
 #[cfg(not(target_arch = "nvptx64"))]
+#[track_caller]
 pub fn softmax<S: StreamTag>(
     stream: &Stream<S>,
     input: &DeviceSlice<f32, impl ReadBy<S>>,
     output: &mut DeviceSlice<f32, impl WriteBy<S>>,
     width: usize,
 ) -> Result<()> {
-    let Some(shape) = Shape::of(input, output, width) else {
+    let Some(shape) = Shape::of("softmax", input, output, width)? else {
         return Ok(());
     };
     let is_chunked = [input.address(), output.address()]

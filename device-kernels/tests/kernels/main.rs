@@ -39,6 +39,14 @@ fn download<T: Element>(stream: &Stream<Compute>, buffer: &DeviceBuffer<T, Compu
     stream.release(host).unwrap().synchronize().unwrap().to_vec()
 }
 
+/// Compares the message of a refused call, without the place of the call that stands in it.
+#[track_caller]
+fn assert_refused(result: cuda_rt::Result<()>, (file, line): (&str, u32), expected: &str) {
+    let (function, why) = expected.split_once(": ").unwrap();
+    let expected = format!("{function} ({file}:{line}): {why}");
+    assert_eq!(result.unwrap_err().to_string(), expected);
+}
+
 /// A host crate derives `Element` through `cuda_rt`, a kernel crate through `device_std`. Both give
 /// the same layout.
 #[test]

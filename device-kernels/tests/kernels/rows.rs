@@ -3,7 +3,7 @@
 use cuda_rt::Grid1;
 use device_kernels::{layer_norm, layer_norm_long, softmax, softmax_long};
 
-use super::{compute, download, random_floats, upload};
+use super::{assert_refused, compute, download, random_floats, upload};
 
 /// Widths around the elements of a step, and of each number of steps that threads hold: of a warp
 /// up to 1024, of a block up to 8192.
@@ -82,7 +82,7 @@ macro_rules! each_row {
 
 #[test]
 fn softmax_equals_its_definition_for_each_width() {
-    // The exponential is within 2 units in the last place, and a sum of n terms within some more.
+    // The exponential is within 2 units in the last and a sum of n terms within some more.
     let close = |found: f64, expected: f64| (found - expected).abs() <= 2e-6 * expected;
     each_row!(
         256,
@@ -214,28 +214,70 @@ fn no_rows_are_left_as_they_are() {
 }
 
 #[test]
-#[should_panic(expected = "the output is not made of whole rows")]
-fn a_part_of_a_row_is_refused() {
+fn rows_refuse_lengths_before_they_launch() {
     let stream = compute();
-    let input = upload(&stream, &[1.0_f32; 8]);
-    let mut output = stream.alloc_zeroed::<f32>(8).unwrap();
-    _ = softmax(&stream, &input, &mut output, 3);
+    let input = upload(&stream, &[1.0_f32; 12]);
+    let mut output = stream.alloc_zeroed::<f32>(12).unwrap();
+
+    let result = softmax(&stream, &input, &mut output, 5);
+    assert_refused(
+        result,
+        (file!(), line!() - 1),
+        "softmax: the output has 12 elements, which is no multiple of the width 5: \
+                    pass whole rows",
+    );
+
+    let result = softmax(&stream, &input, &mut output, 0);
+    assert_refused(
+        result,
+        (file!(), line!() - 1),
+        "softmax: the width is 0: pass the elements of a row",
+    );
+
+    let result = softmax(&stream, &input, &mut output[..8], 4);
+    assert_refused(
+        result,
+        (file!(), line!() - 1),
+        "softmax: the input has 12 elements, the output 8: pass slices of one length",
+    );
+
+    let result = layer_norm(&stream, &input, &input[..4], &input, &mut output, 4, 0.0);
+    assert_refused(
+        result,
+        (file!(), line!() - 1),
+        "layer_norm: weight has 4 elements, bias 12, and a row 4: pass one of each for \
+                    each column",
+    );
+
+    let result = layer_norm(
+        &stream,
+        &input,
+        &input[..4],
+        &input[..4],
+        &mut output[..8],
+        4,
+        0.0,
+    );
+    assert_refused(
+        result,
+        (file!(), line!() - 1),
+        "layer_norm: the input has 12 elements, the output 8: pass slices of one length",
+    );
+
+    assert_eq!(download(&stream, &output), [0.0; 12]);
 }
 
+/// What the page of `layer_norm` says about `epsilon`.
 #[test]
-#[should_panic(expected = "other lengths")]
-fn an_input_of_another_length_is_refused() {
+fn layer_norm_divides_by_the_root_of_zero_and_less() {
     let stream = compute();
-    let input = upload(&stream, &[1.0_f32; 8]);
+    let input = upload(&stream, &[1.0_f32, 2.0, 3.0, 3.0]);
+    let [ones, zeros] = [[1.0_f32; 2], [0.0; 2]].map(|values| upload(&stream, &values));
     let mut output = stream.alloc_zeroed::<f32>(4).unwrap();
-    _ = softmax(&stream, &input, &mut output, 4);
-}
-
-#[test]
-#[should_panic(expected = "not as many as the elements of a row")]
-fn weights_of_another_width_are_refused() {
-    let stream = compute();
-    let input = upload(&stream, &[1.0_f32; 8]);
-    let mut output = stream.alloc_zeroed::<f32>(8).unwrap();
-    _ = layer_norm(&stream, &input, &input, &input, &mut output, 4, 0.0);
+    for (epsilon, expected) in [(0.0, [false, true]), (-1.0, [true, true])] {
+        layer_norm(&stream, &input, &ones, &zeros, &mut output, 2, epsilon).unwrap();
+        let rows = download(&stream, &output);
+        let is_nan = [0, 2].map(|at| rows[at].is_nan() && rows[at + 1].is_nan());
+        assert_eq!(is_nan, expected, "{epsilon}");
+    }
 }

@@ -1,10 +1,12 @@
 //! Scans of all elements.
 
 use cuda_rt::Grid1;
-use device_kernels::{exclusive_scan, inclusive_scan};
-use device_std::{LookBack, Max, Min, Sum};
+use device_kernels::{
+    LookBack, Max, Min, Sum, exclusive_scan, exclusive_scan_tiles, inclusive_scan, inclusive_scan_tiles,
+    scan_words,
+};
 
-use super::{compute, download, random, random_floats, upload};
+use super::{assert_refused, compute, download, random, random_floats, upload};
 
 /// Elements of a tile.
 const TILE: usize = 5120;
@@ -37,18 +39,15 @@ macro_rules! scans {
         let values: Vec<$type> = $values(most + 3);
         assert!(values.len() == most + 3);
         let device = upload(&stream, &values);
-        let mut words = stream
-            .alloc_zeroed::<u64>(LookBack::words::<$type>(most.div_ceil(TILE) + 1))
-            .unwrap();
+        let mut words = stream.alloc_zeroed::<u64>(scan_words::<$type>(most)).unwrap();
         for len in LENGTHS {
             for (from, to) in [(0, 0), (1, 0), (0, 1)] {
                 if len == most && from + to > 0 {
                     continue;
                 }
                 let mut output = upload(&stream, &vec![values[0]; to + len + 5]);
-                let grid = Grid1::covering(len.div_ceil(20));
-                let (input, written) = (&device[from..], &mut output[to..to + len]);
-                $kernel::<$type, $operator, _>(&stream, grid, input, &mut words, written).unwrap();
+                let (input, written) = (&device[from..from + len], &mut output[to..to + len]);
+                $kernel::<$type, $operator, _>(&stream, input, &mut words, written).unwrap();
                 let output = download(&stream, &output);
                 let mut before: $type = $from;
                 for at in 0..len {
@@ -226,15 +225,70 @@ fn words_serve_one_launch_after_the_other() {
         for tiles in [4, 1, 3] {
             let mut output = stream.alloc_zeroed::<u32>(tiles * TILE).unwrap();
             let grid = Grid1::blocks(tiles + round);
-            inclusive_scan::<u32, Sum, _>(&stream, grid, &input, &mut words, &mut output).unwrap();
+            inclusive_scan_tiles::<u32, Sum, _>(&stream, grid, &input, &mut words, &mut output).unwrap();
             assert!(
                 download(&stream, &output)
                     .into_iter()
                     .eq(1..=(tiles * TILE) as u32)
             );
             let mut output = stream.alloc_zeroed::<u64>(2 * TILE).unwrap();
-            exclusive_scan::<u64, Sum, _>(&stream, Grid1::blocks(2), &wide, &mut words, &mut output).unwrap();
+            let grid = Grid1::blocks(2);
+            exclusive_scan_tiles::<u64, Sum, _>(&stream, grid, &wide, &mut words, &mut output).unwrap();
             assert!(download(&stream, &output).into_iter().eq(0..2 * TILE as u64));
         }
     }
+}
+
+#[test]
+fn scans_refuse_lengths_before_they_launch() {
+    let stream = compute();
+    let input = upload(&stream, &vec![1_u32; TILE + 1]);
+    let wide = upload(&stream, &[1_u64; 3]);
+    let mut words = stream.alloc_zeroed::<u64>(2).unwrap();
+    let (mut output, mut sums) = (
+        upload(&stream, &vec![7_u32; TILE + 1]),
+        upload(&stream, &[7_u64; 3]),
+    );
+
+    let result = inclusive_scan::<u32, Sum, _>(&stream, &input[..12], &mut words, &mut output[..10]);
+    assert_refused(
+        result,
+        (file!(), line!() - 1),
+        "inclusive_scan: the input has 12 elements, the output 10: pass slices of one length",
+    );
+
+    let result = exclusive_scan::<u32, Sum, _>(&stream, &input[..10], &mut words, &mut output[..12]);
+    assert_refused(
+        result,
+        (file!(), line!() - 1),
+        "exclusive_scan: the input has 10 elements, the output 12: pass slices of one length",
+    );
+
+    // Enough for one tile of `u32`, and neither for two nor for one of `u64`.
+    let result = inclusive_scan::<u32, Sum, _>(&stream, &input, &mut words, &mut output);
+    assert_refused(
+        result,
+        (file!(), line!() - 1),
+        "inclusive_scan: 2 words were passed, and the scan needs 3: allocate \
+                    `scan_words::<T>(output.len())` of them with `alloc_zeroed`",
+    );
+    let result = exclusive_scan::<u64, Sum, _>(&stream, &wide, &mut words, &mut sums);
+    assert_refused(
+        result,
+        (file!(), line!() - 1),
+        "exclusive_scan: 2 words were passed, and the scan needs 3: allocate \
+                    `scan_words::<T>(output.len())` of them with `alloc_zeroed`",
+    );
+
+    // Nothing was launched, and the words still serve the scan for which they are enough.
+    assert!(download(&stream, &output).iter().all(|value| *value == 7));
+    inclusive_scan::<u32, Sum, _>(&stream, &input[1..], &mut words, &mut output[1..]).unwrap();
+    assert!(
+        download(&stream, &output)[1..]
+            .iter()
+            .copied()
+            .eq(1..=TILE as u32)
+    );
+    // A scan of nothing needs no words.
+    inclusive_scan::<u32, Sum, _>(&stream, &input[..0], &mut words[..0], &mut output[..0]).unwrap();
 }

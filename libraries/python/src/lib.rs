@@ -91,8 +91,8 @@
 //! - Calls that may block release the GIL. What goes back to Python goes back with the GIL, on the
 //!   device's thread for closures, and is leaked once the interpreter ends. So a module must not
 //!   hold the GIL while it waits for a closure of this thread.
-//! - That thread belongs to the main interpreter. So objects of a subinterpreter are not taken over:
-//!   a `RuntimeError` says so. A [`Tensor`] can be given to code of any interpreter.
+//! - That thread belongs to the main interpreter. So objects of a subinterpreter are not taken
+//!   over: a `RuntimeError` says so. A [`Tensor`] can be given to code of any interpreter.
 //! - Capsules may be dropped on any thread, also after the last handle of the device.
 //! - A simulated device has no default streams. Where a consumer names one, the host waits instead,
 //!   and the entry `stream` of the interface is `None`.

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::panic::Location;
 
 use super::Error;
 use cuda_rt_driver::Kernel;
@@ -41,14 +42,21 @@ pub enum GridError {
 impl GridError {
     /// The error of a launch of `kernel` with this grid.
     #[cold]
+    #[track_caller]
     pub(crate) fn of(self, kernel: &Kernel) -> Error {
         Error::Grid {
             kernel: kernel.name,
             file: kernel.file,
             line: kernel.line,
+            called_at: Location::caller(),
             why: self,
         }
     }
+}
+
+/// The place of a call, for messages.
+pub(super) fn place(called_at: &Location<'_>) -> String {
+    format!("{}:{}", called_at.file(), called_at.line())
 }
 
 impl fmt::Display for GridError {

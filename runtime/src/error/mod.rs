@@ -31,6 +31,7 @@ pub use open::OpenError;
 pub use pinned::PinnedError;
 
 use std::error::Error as StdError;
+use std::panic::Location;
 use std::{fmt, io};
 
 use cuda_rt_driver::{DriverError, ErrorCode};
@@ -226,10 +227,12 @@ pub enum Error {
     Launch {
         /// The kernel.
         kernel: &'static str,
-        /// The file in which it is written.
+        /// The file in which it is written, or declared.
         file: &'static str,
         /// The line in that file.
         line: u32,
+        /// The place of the launch.
+        called_at: &'static Location<'static>,
         /// The driver's error.
         source: DriverError,
     },
@@ -239,10 +242,12 @@ pub enum Error {
     Grid {
         /// The kernel.
         kernel: &'static str,
-        /// The file in which it is written.
+        /// The file in which it is written, or declared.
         file: &'static str,
         /// The line in that file.
         line: u32,
+        /// The place of the launch.
+        called_at: &'static Location<'static>,
         /// What is wrong with the grid.
         why: GridError,
     },
@@ -426,14 +431,24 @@ impl fmt::Display for Error {
                 kernel,
                 file,
                 line,
+                called_at,
                 source,
-            } => write!(f, "launch of `{kernel}` ({file}:{line}): {source}"),
+            } => write!(
+                f,
+                "launch of `{kernel}` at {} (declared at {file}:{line}): {source}",
+                grid::place(called_at)
+            ),
             Self::Grid {
                 kernel,
                 file,
                 line,
+                called_at,
                 why,
-            } => write!(f, "launch of `{kernel}` ({file}:{line}): {why}"),
+            } => write!(
+                f,
+                "launch of `{kernel}` at {} (declared at {file}:{line}): {why}",
+                grid::place(called_at)
+            ),
             Self::Pinned(error) => error.fmt(f),
             Self::HostThread { during, source } => {
                 write!(f, "{during}: the thread of this crate that the call needs: {source}")

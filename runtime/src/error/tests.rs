@@ -15,6 +15,7 @@ fn in_launch(why: GridError) -> Error {
         kernel: "scale",
         file: "kernels.rs",
         line: 1,
+        called_at: Location::caller(),
         why,
     }
 }
@@ -137,6 +138,7 @@ fn every_error(driver: &DriverError) -> Vec<Error> {
             kernel: "scale",
             file: "kernels.rs",
             line: 1,
+            called_at: Location::caller(),
             source: source(),
         },
         Error::HostThread { .. } => Error::HostThread { during, source: nested() },
@@ -242,7 +244,9 @@ fn a_message_names_the_call_or_the_kernel() {
         let text = error.to_string();
         let (call, _) = text.split_once(": ").unwrap();
         assert!(
-            call.contains("::") || call == "Slot" || call == "launch of `scale` (kernels.rs:1)",
+            call.contains("::")
+                || call == "Slot"
+                || call.starts_with("launch of `scale` at ") && call.ends_with(" (declared at kernels.rs:1)"),
             "{text}"
         );
         let renamed = error.of_call("Stream::copy_to_vec").to_string();

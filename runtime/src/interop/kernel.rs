@@ -111,6 +111,10 @@ impl<S> fmt::Debug for ForeignLaunch<'_, S> {
 impl<S: StreamTag> Stream<S> {
     /// Starts a launch of a kernel described by hand: PTX of any compiler, its entry and its
     /// parameters, and a plain function for the simulated device.
+    ///
+    /// Usually you want the macro [`foreign_kernel!`](crate::foreign_kernel!): it declares a kernel
+    /// by its parameters, and its launches are safe. This method serves PTX that is linked into the
+    /// program, and parameters that are known at run time only.
     pub fn foreign_kernel(&self, kernel: &'static Kernel) -> ForeignLaunch<'_, S> {
         ForeignLaunch {
             stream: self,

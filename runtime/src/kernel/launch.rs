@@ -1,12 +1,13 @@
 //! The untyped launch of a kernel, from a list of pointers to its parameters.
 
 use std::ffi::c_void;
+use std::panic::Location;
 
 use crate::error::{Error, Result};
 use crate::observability;
 use crate::stream::Stream;
 use crate::tag::StreamTag;
-use cuda_rt_driver::{Kernel, Kind, LaunchShape};
+use cuda_rt_driver::{DriverError, Kernel, Kind, LaunchShape};
 
 impl<S: StreamTag> Stream<S> {
     /// Launches a kernel (`cuLaunchKernel`). The code of `#[kernel]` calls it. Stream-ordered.
@@ -56,14 +57,23 @@ impl<S: StreamTag> Stream<S> {
                 unsafe { driver.launch(kernel, shape, parameters, at) }
             }
         });
-        launched?.map_err(|source| {
-            observability::failed(kernel.name, &source);
-            Error::Launch {
-                kernel: kernel.name,
-                file: kernel.file,
-                line: kernel.line,
-                source,
-            }
-        })
+        match launched? {
+            Ok(()) => Ok(()),
+            Err(source) => Err(refused(kernel, source)),
+        }
+    }
+}
+
+/// The error of a launch by the caller.
+#[cold]
+#[track_caller]
+fn refused(kernel: &'static Kernel, source: DriverError) -> Error {
+    observability::failed(kernel.name, &source);
+    Error::Launch {
+        kernel: kernel.name,
+        file: kernel.file,
+        line: kernel.line,
+        called_at: Location::caller(),
+        source,
     }
 }

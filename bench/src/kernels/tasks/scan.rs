@@ -2,16 +2,10 @@
 
 use std::cell::RefCell;
 
-use cuda_rt::Grid1;
-use device_kernels as kernels;
-use device_std::{LookBack, Max, Sum};
+use device_kernels::{self as kernels, Max, Sum};
 
 use super::{ours, random, theirs};
 use crate::{Input, Measure, Outcome, Task};
-
-/// Elements of a block's tile, and of a thread.
-const TILE: usize = 5120;
-const OF_THREAD: usize = 20;
 
 pub(super) fn all(measure: &Measure<'_>) -> Outcome {
     let stream = &measure.stream;
@@ -23,11 +17,11 @@ pub(super) fn all(measure: &Measure<'_>) -> Outcome {
                 let elements: Vec<$type> = random(len).map(|$bits| $value).collect();
                 let input = [stream.alloc_from_slice(&elements)?, stream.alloc_zeroed(1)?];
                 let mut output = stream.alloc_zeroed::<$type>(len)?;
-                let words = LookBack::words::<$type>(len.div_ceil(TILE));
+                let words = kernels::scan_words::<$type>(len);
                 let words = RefCell::new(stream.alloc_zeroed::<u64>(words)?);
                 let mut ways = vec![ours("ours", |stream, input: &Input<$type>, output| {
-                    let (words, grid) = (&mut *words.borrow_mut(), Grid1::covering(len.div_ceil(OF_THREAD)));
-                    kernels::$kernel::<$type, $operator, _>(stream, grid, &input[0], words, output)
+                    let words = &mut *words.borrow_mut();
+                    kernels::$kernel::<$type, $operator, _>(stream, &input[0], words, output)
                 })];
                 theirs(measure, &[$other], [len, 0], &mut ways)?;
                 ways.push(ours("the driver's copy", |stream, input, output| {

@@ -12,9 +12,10 @@ use crate::devices::{for_each_device, for_each_simulated_device};
 
 const SAXPY: &[u8] = include_bytes!("../../../../runtime/src/interop/foreign_kernels/saxpy.ptx");
 /// `blur`, `none` and `sq` of `modules/blur.cu`, for sm_80.
-const CUBIN: &[u8] = include_bytes!("modules/blur.cubin");
+pub(super) const CUBIN: &[u8] = include_bytes!("modules/blur.cubin");
 const LEN: usize = 100;
 
+const DECLARED_AT: u32 = line!() + 1;
 cuda_rt::foreign_kernel! {
     /// `y[i] += a * x[i]` for `i < n`, and `n` is the length of `y`. The tests pass slices of one
     /// length.
@@ -85,72 +86,6 @@ fn a_foreign_kernel_takes_memory_of_its_stream_in_order() {
 }
 
 #[test]
-fn a_declaration_that_is_not_the_entrys_is_refused() {
-    cuda_rt::foreign_kernel! {
-        unsafe fn saxpy(n: u32, a: f32, x: &[f32]) as TooFew;
-        unsafe fn saxpy(n: u64, a: f32, x: &[f32], y: &mut [f32]) as WideLength;
-        unsafe fn saxpy(n: u32, a: f32, x: &[f32], y: u32) as ValueForPointer;
-        unsafe fn axpy(n: u32) as OtherName;
-        unsafe fn blur(x: &[f32], y: &mut [f32], width: u32, s: i16, p: [f64; 3]) as Blur;
-        unsafe fn blur(x: &[f32], y: &mut [f32], width: u32, s: i16, p: [f32; 3]) as SmallBlur;
-        unsafe fn none() as Nothing;
-        unsafe fn none(x: &[f32]) as NotNothing;
-        unsafe fn f(x: f32) as DeviceFunction;
-    }
-    for_each_simulated_device(|gpu| {
-        let module = load(gpu);
-        assert!(matches!(
-            module.get::<TooFew>(),
-            Err(ForeignError::Count {
-                entry: "saxpy",
-                declared: 3,
-                found: 4
-            })
-        ));
-        assert!(matches!(
-            module.get::<WideLength>(),
-            Err(ForeignError::Parameter {
-                index: 0,
-                name: "n",
-                declared_bytes: 8,
-                found_bytes: 4,
-                ..
-            })
-        ));
-        let error = module.get::<ValueForPointer>().unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "ForeignModule::get: parameter 3 (`y`) of `saxpy` is declared as a value of 4 bytes, and has 8 bytes in the module"
-        );
-        let error = module.get::<OtherName>().unwrap_err().to_string();
-        assert!(error.contains("no entry `axpy`; it has `saxpy`"), "{error}");
-
-        let cubin = ForeignModule::load(gpu, CUBIN).unwrap();
-        assert_eq!(cubin.entries(), ["sq", "none", "blur"]);
-        cubin.get::<Blur>().unwrap();
-        cubin.get::<Nothing>().unwrap();
-        assert!(matches!(
-            cubin.get::<SmallBlur>(),
-            Err(ForeignError::Parameter {
-                index: 4,
-                name: "p",
-                declared_bytes: 12,
-                found_bytes: 24,
-                ..
-            })
-        ));
-        assert!(matches!(
-            cubin.get::<NotNothing>(),
-            Err(ForeignError::Count { found: 0, .. })
-        ));
-        assert!(matches!(
-            cubin.get::<DeviceFunction>(),
-            Err(ForeignError::NoEntry { .. })
-        ));
-    });
-}
-
-#[test]
 fn bytes_that_are_no_module_are_refused() {
     Device::simulated(SimConfig::default(), |gpu| {
         let refused = |bytes: &[u8]| match ForeignModule::load(&gpu, bytes) {
@@ -187,8 +122,18 @@ fn a_simulated_device_without_a_stand_in_refuses_the_launch() {
         let x = compute.alloc_zeroed::<f32>(LEN).unwrap();
         let mut y = compute.alloc_zeroed::<f32>(LEN).unwrap();
         let error = saxpy.launch(&compute, grid(), 1.0, &x, &mut y).unwrap_err();
+        let line = line!() - 1;
         assert!(matches!(error, Error::Launch { kernel: "saxpy", .. }), "{error}");
-        assert!(error.to_string().contains("`ForeignModule::stand_in`"), "{error}");
+        let text = error.to_string();
+        let place = format!(
+            "launch of `saxpy` at {0}:{line} (declared at {0}:{DECLARED_AT}): ",
+            file!()
+        );
+        assert!(text.starts_with(&place), "{text}");
+        assert!(
+            text.contains("(`ForeignModule::stand_in`), before `get`; "),
+            "{text}"
+        );
         // Nothing is lost.
         assert_eq!(compute.copy_to_vec(&y).unwrap(), [0.0; LEN]);
     })
@@ -216,11 +161,15 @@ fn grids_and_lengths_that_do_not_fit_are_refused() {
                 .launch(&compute, ForeignGrid::new(blocks, threads), 1.0, &x, &mut y)
                 .unwrap_err();
             let Error::Grid {
-                kernel: "saxpy", why, ..
+                kernel: "saxpy",
+                why,
+                called_at,
+                ..
             } = error
             else {
                 panic!("{error}")
             };
+            assert_eq!(called_at.file(), file!());
             assert!(
                 matches!(why, GridError::Block(_) | GridError::Blocks { axis: 'y', .. }),
                 "{why}"

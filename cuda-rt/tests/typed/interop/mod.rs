@@ -4,6 +4,7 @@
 
 mod call;
 mod dlpack;
+mod foreign_declarations;
 pub(crate) mod foreign_kernels;
 mod kernel;
 mod memory;

@@ -80,6 +80,16 @@ pub unsafe trait ForeignKernel: Sized + 'static {
 /// | `a: T` | the value, `size_of::<T>()` bytes | a `T` that is an [`Element`] |
 /// | `n: T = x.len()` | the length of `x` in elements, as a `T` | nothing |
 ///
+/// Some types of C++:
+///
+/// | C++ | declared |
+/// |---|---|
+/// | `float`, `double`, `int`, `unsigned`, `size_t` | `f32`, `f64`, `i32`, `u32`, `u64` |
+/// | `bool` | `u8`: a launch passes 0 or 1 |
+/// | a struct, by value | a struct of the same layout that derives [`Element`] |
+/// | `const float *`, `float *` | `&[f32]`, `&mut [f32]` |
+/// | a pointer that is always null | `u64`: a launch passes 0; a slice is never null |
+///
 /// `x` in `x.len()` is a declared slice, before or after it. A length that is too large for its
 /// type is an error of the launch. An empty slice has the address of no memory. A declaration has
 /// 24 parameters at most.
@@ -103,7 +113,9 @@ pub unsafe trait ForeignKernel: Sized + 'static {
 /// 4. It ends, and keeps no pointer for a later launch.
 ///
 /// What is compared at run time: the entry exists, and takes as many parameters, of the same sizes.
-/// A pointer cannot be told from a value of 8 bytes, nor `float` from `int`.
+/// Where PTX states `.f32` or `.f64`, an integer or a slice is refused, and where it states an
+/// integer (`.u32`, `.s32`, `.u64` or `.s64`), a float. Otherwise, and in a cubin, nothing tells
+/// `float` from `int`. Nothing tells a pointer from an integer of 8 bytes.
 ///
 /// The lint `unsafe_code` sees the word: where it is forbidden, no kernel can be declared.
 ///
@@ -196,10 +208,25 @@ macro_rules! __foreign_kernel {
     };
     (
         @munch $head:tt $taken:tt $type:tt $name:tt $passed:tt $len:tt
-        $next:ident: &$($rest:tt)*
+        $next:ident: * $($rest:tt)*
     ) => {
         $crate::__private::core::compile_error! {
-            "a parameter of a foreign kernel is `x: &[T]`, `x: &mut [T]`, a value `x: T`, or a length `n: u32 = x.len()`"
+            $crate::__private::core::concat!(
+                "`", $crate::__private::core::stringify!($next), "` is a raw pointer, and a launch takes memory of its \
+                 stream: declare `", $crate::__private::core::stringify!($next), ": &[T]` if the kernel reads it, and `",
+                $crate::__private::core::stringify!($next), ": &mut [T]` if it writes it (H31)"
+            )
+        }
+    };
+    (
+        @munch $head:tt $taken:tt $type:tt $name:tt $passed:tt $len:tt
+        $next:ident: bool $($rest:tt)*
+    ) => {
+        $crate::__private::core::compile_error! {
+            $crate::__private::core::concat!(
+                "`", $crate::__private::core::stringify!($next), "` is a `bool`, and not any bits are one: a `bool` of \
+                 C++ is one byte, so declare `", $crate::__private::core::stringify!($next), ": u8`, and pass 0 or 1 (H31)"
+            )
         }
     };
     (
@@ -214,6 +241,18 @@ macro_rules! __foreign_kernel {
             [$($passed)* [$next]]
             [$($len)* [$next: $T = $of]]
             $($rest)*
+        }
+    };
+    (
+        @munch $head:tt $taken:tt $type:tt $name:tt $passed:tt $len:tt
+        $next:ident: $T:ty = $($rest:tt)*
+    ) => {
+        $crate::__private::core::compile_error! {
+            $crate::__private::core::concat!(
+                "`", $crate::__private::core::stringify!($next), "` is not filled in: a length is `",
+                $crate::__private::core::stringify!($next), ": u32 = y.len()`, where `y` is a declared slice; for \
+                 any other number declare `", $crate::__private::core::stringify!($next), ": u32`, and pass it at the launch"
+            )
         }
     };
     (
@@ -291,6 +330,15 @@ macro_rules! __foreign_kernel {
                 )*
                 $crate::interop::ForeignFunction::__launch(&self.0, stream, grid, ($($($passed)*,)*))
             }
+        }
+    };
+    // What is no parameter. Behind all other rules of `@munch`.
+    (
+        @munch $head:tt $taken:tt $type:tt $name:tt $passed:tt $len:tt
+        $($rest:tt)*
+    ) => {
+        $crate::__private::core::compile_error! {
+            "a parameter of a foreign kernel is `x: &[T]`, `x: &mut [T]`, a value `x: T`, or a length `n: u32 = x.len()`"
         }
     };
 }

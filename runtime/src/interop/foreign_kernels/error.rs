@@ -23,6 +23,8 @@ use crate::error::Error;
 pub enum ForeignError {
     /// The bytes are no module, or are damaged.
     Image(ImageError),
+    /// The parameters of the entry cannot be read from the module.
+    Unreadable(ImageError),
     /// The module has no entry of this name.
     NoEntry {
         /// The declared name.
@@ -38,6 +40,8 @@ pub enum ForeignError {
         declared: usize,
         /// The number in the module.
         found: usize,
+        /// Both lists of parameters, as the message shows them.
+        lists: String,
     },
     /// A parameter of the entry has another size than its declaration says.
     Parameter {
@@ -53,6 +57,24 @@ pub enum ForeignError {
         declared_bytes: usize,
         /// The size in the module, in bytes.
         found_bytes: usize,
+        /// Both lists of parameters, as the message shows them.
+        lists: String,
+    },
+    /// PTX states a float for a parameter that is declared as an integer or a slice, or an integer
+    /// for a float.
+    Type {
+        /// The entry.
+        entry: &'static str,
+        /// The number of the parameter, from 0.
+        index: usize,
+        /// The declared name of the parameter.
+        name: &'static str,
+        /// What a launch passes for it.
+        declared: &'static str,
+        /// The type in the PTX, such as `.f32`.
+        found: String,
+        /// Both lists of parameters, as the message shows them.
+        lists: String,
     },
     /// The driver refused the module. The error holds the log of its compiler.
     Runtime(Error),
@@ -62,6 +84,7 @@ impl fmt::Display for ForeignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Image(error) => write!(f, "ForeignModule::load: {error}"),
+            Self::Unreadable(error) => write!(f, "ForeignModule::get: {error}"),
             Self::NoEntry { entry, has } => {
                 write!(
                     f,
@@ -77,10 +100,11 @@ impl fmt::Display for ForeignError {
                 entry,
                 declared,
                 found,
+                lists,
             } => write!(
                 f,
-                "ForeignModule::get: `{entry}` is declared with {declared} parameters, and takes {found} in the module \
-                 (a slice is one parameter, a pointer; declare a length where the kernel takes one)"
+                "ForeignModule::get: `{entry}` is declared with {declared} parameters, and takes {found} in the \
+                 module: {lists} (a slice is one parameter, a pointer; declare a length where the kernel takes one)"
             ),
             Self::Parameter {
                 entry,
@@ -89,10 +113,23 @@ impl fmt::Display for ForeignError {
                 declared,
                 declared_bytes,
                 found_bytes,
+                lists,
             } => write!(
                 f,
                 "ForeignModule::get: parameter {index} (`{name}`) of `{entry}` is declared as {declared} of \
-                 {declared_bytes} bytes, and has {found_bytes} bytes in the module"
+                 {declared_bytes} bytes, and has {found_bytes} bytes in the module: {lists}"
+            ),
+            Self::Type {
+                entry,
+                index,
+                name,
+                declared,
+                found,
+                lists,
+            } => write!(
+                f,
+                "ForeignModule::get: parameter {index} (`{name}`) of `{entry}` is declared as {declared}, and the PTX \
+                 says `{found}`: {lists}"
             ),
             Self::Runtime(error) => error.fmt(f),
         }

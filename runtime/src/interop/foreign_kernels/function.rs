@@ -1,6 +1,7 @@
 //! [`ForeignFunction`]: a kernel of a loaded module, and its typed launch.
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::declaration::ForeignKernel;
@@ -51,31 +52,33 @@ impl<K: ForeignKernel> fmt::Debug for ForeignFunction<K> {
     }
 }
 
-/// The error of a launch of `K`.
+/// The error of a launch of `K` by the caller.
+#[cold]
+#[track_caller]
 fn refused<K: ForeignKernel>(source: DriverError) -> Error {
     observability::failed(K::NAME, &source);
     Error::Launch {
         kernel: K::NAME,
         file: K::FILE,
         line: K::LINE,
+        called_at: Location::caller(),
         source,
     }
 }
 
 /// The length of a slice as a parameter. The code of `foreign_kernel!` calls it.
 #[doc(hidden)]
+#[track_caller]
 pub fn __length<K: ForeignKernel, T: TryFrom<usize>>(len: usize, name: &'static str) -> Result<T> {
-    T::try_from(len).map_err(|_| {
-        let detail = format!(
-            "`{name}`, a length of {len}, does not fit a {}",
-            std::any::type_name::<T>()
-        );
-        refused::<K>(DriverError::with_detail(
-            "cuLaunchKernel",
-            ErrorCode::INVALID_VALUE,
-            detail,
-        ))
-    })
+    if let Ok(len) = T::try_from(len) {
+        return Ok(len);
+    }
+    let detail = format!(
+        "`{name}`, a length of {len}, does not fit a {}",
+        std::any::type_name::<T>()
+    );
+    let source = DriverError::with_detail("cuLaunchKernel", ErrorCode::INVALID_VALUE, detail);
+    Err(refused::<K>(source))
 }
 
 impl<K: ForeignKernel> ForeignFunction<K> {
@@ -107,10 +110,12 @@ impl<K: ForeignKernel> ForeignFunction<K> {
         passed: <ParametersOf<K> as ForeignParameters>::Passed<'_, S>,
     ) -> Result<()> {
         let call = stream.call(K::NAME);
+        let called_at = Location::caller();
         let shape = grid.shape().map_err(|why| Error::Grid {
             kernel: K::NAME,
             file: K::FILE,
             line: K::LINE,
+            called_at,
             why,
         })?;
         if shape.is_empty() {
@@ -167,6 +172,9 @@ impl<K: ForeignKernel> ForeignFunction<K> {
         if let Some(noted) = noted {
             noted.end(core);
         }
-        launched?.map_err(refused::<K>)
+        match launched? {
+            Ok(()) => Ok(()),
+            Err(source) => Err(refused::<K>(source)),
+        }
     }
 }

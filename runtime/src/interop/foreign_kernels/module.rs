@@ -11,7 +11,7 @@ use super::function::{ForeignFunction, StandInOf};
 use super::grid::ForeignGrid;
 use super::image::Image;
 use super::loaded::LoadedModule;
-use super::parameters::ForeignParameters;
+use super::parameters::{Declared, ForeignParameters, Kind};
 use crate::device::Device;
 use crate::error::During;
 use crate::tag::Live;
@@ -156,8 +156,9 @@ impl ForeignModule {
     /// cubin. In a fatbin all images are compared.
     ///
     /// # Errors
-    /// [`ForeignError::NoEntry`], [`ForeignError::Count`] and [`ForeignError::Parameter`];
-    /// [`ForeignError::Image`] if the parameters cannot be read; [`ForeignError::Runtime`].
+    /// [`ForeignError::NoEntry`], [`ForeignError::Count`], [`ForeignError::Parameter`] and
+    /// [`ForeignError::Type`]; [`ForeignError::Unreadable`] if the parameters cannot be read;
+    /// [`ForeignError::Runtime`].
     ///
     /// ```
     /// use cuda_rt::interop::ForeignModule;
@@ -191,24 +192,26 @@ impl ForeignModule {
     /// Compares the declaration of `K` with its entry.
     fn compare<K: ForeignKernel>(&self) -> Result<(), ForeignError> {
         let declared = <K::Parameters as ForeignParameters>::DECLARED;
-        let images = self.image.parameters(K::NAME)?;
+        let images = self.image.parameters(K::NAME).map_err(ForeignError::Unreadable)?;
         if images.is_empty() {
             return Err(ForeignError::NoEntry {
                 entry: K::NAME,
                 has: self.image.entries(),
             });
         }
-        for found in images {
+        for (found, types) in images.iter().zip(self.image.types(K::NAME)) {
+            let lists = || lists::<K>(found, &types);
             if found.len() != declared.len() {
                 return Err(ForeignError::Count {
                     entry: K::NAME,
                     declared: declared.len(),
                     found: found.len(),
+                    lists: lists(),
                 });
             }
             let differs = declared
                 .iter()
-                .zip(&found)
+                .zip(found)
                 .position(|(declared, bytes)| declared.bytes != *bytes);
             if let Some(index) = differs {
                 return Err(ForeignError::Parameter {
@@ -218,9 +221,45 @@ impl ForeignModule {
                     declared: declared[index].what,
                     declared_bytes: declared[index].bytes,
                     found_bytes: found[index],
+                    lists: lists(),
+                });
+            }
+            let contradicts =
+                |(declared, stated): (&Declared, &String)| (declared.kind)().contradicts(stated);
+            if let Some(index) = declared.iter().zip(&types).position(contradicts) {
+                return Err(ForeignError::Type {
+                    entry: K::NAME,
+                    index,
+                    name: K::PARAMETER_NAMES[index],
+                    declared: (declared[index].kind)().name(),
+                    found: types[index].clone(),
+                    lists: lists(),
                 });
             }
         }
         Ok(())
     }
+}
+
+/// Both lists of the parameters of `K`, for messages: the bytes of each, and the types that PTX
+/// states.
+fn lists<K: ForeignKernel>(found: &[usize], types: &[String]) -> String {
+    let declared = <K::Parameters as ForeignParameters>::DECLARED.iter();
+    let declared = declared.zip(K::PARAMETER_NAMES).map(|(declared, name)| {
+        if (declared.kind)() == Kind::Pointer {
+            format!("{name}: pointer")
+        } else {
+            format!("{name}: {}", declared.bytes)
+        }
+    });
+    let in_module = found.iter().enumerate().map(|(at, bytes)| {
+        let stated = types.get(at).filter(|stated| !stated.starts_with(".b"));
+        stated.map_or(bytes.to_string(), |stated| format!("{bytes} {stated}"))
+    });
+    let joined = |list: Vec<String>| list.join(", ");
+    format!(
+        "declared ({}), module ({}), in bytes",
+        joined(declared.collect()),
+        joined(in_module.collect())
+    )
 }

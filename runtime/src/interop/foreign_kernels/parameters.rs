@@ -1,6 +1,7 @@
 //! The parameters of a declared kernel as types: a tuple with [`Read`], [`Write`] or [`Value`] for
 //! each.
 
+use std::any::TypeId;
 use std::marker::PhantomData;
 
 use crate::kernel::{ReadArg, WriteArg};
@@ -22,6 +23,57 @@ pub struct Value<T>(PhantomData<T>);
 pub struct Declared {
     pub(super) what: &'static str,
     pub(super) bytes: usize,
+    pub(super) kind: fn() -> Kind,
+}
+
+/// What PTX may state about a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Pointer,
+    Integer,
+    Float,
+    /// Another value, such as a struct.
+    Other,
+}
+
+impl Kind {
+    /// The kind of a value of this type, of 4 or 8 bytes. Smaller floats and integers have no type
+    /// of their own in heads of PTX.
+    fn of_value<T: 'static>() -> Self {
+        let this = TypeId::of::<T>();
+        let integers = [
+            TypeId::of::<u32>(),
+            TypeId::of::<i32>(),
+            TypeId::of::<u64>(),
+            TypeId::of::<i64>(),
+        ];
+        if [TypeId::of::<f32>(), TypeId::of::<f64>()].contains(&this) {
+            Self::Float
+        } else if integers.contains(&this) {
+            Self::Integer
+        } else {
+            Self::Other
+        }
+    }
+
+    /// Whether PTX states another kind by this type. A type of bits (`.b32`) states none.
+    pub(super) fn contradicts(self, stated: &str) -> bool {
+        match stated {
+            ".f32" | ".f64" => matches!(self, Self::Integer | Self::Pointer),
+            ".u32" | ".s32" | ".u64" | ".s64" => self == Self::Float,
+            _ => false,
+        }
+    }
+
+    /// The kind in a message.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Pointer => "a pointer",
+            Self::Integer => "an integer",
+            Self::Float => "a float",
+            Self::Other => "a value",
+        }
+    }
 }
 
 /// The arguments of one launch: the values in words of their own, and the memory behind addresses.
@@ -114,6 +166,7 @@ unsafe impl<T: Element> ForeignParameter for Read<T> {
     const DECLARED: Declared = Declared {
         what: "a pointer (`&[..]`)",
         bytes: size_of::<u64>(),
+        kind: || Kind::Pointer,
     };
 
     fn pass<S>(passed: &Self::Passed<'_, S>, into: &mut Packed) {
@@ -138,6 +191,7 @@ unsafe impl<T: Element> ForeignParameter for Write<T> {
     const DECLARED: Declared = Declared {
         what: "a pointer (`&mut [..]`)",
         bytes: size_of::<u64>(),
+        kind: || Kind::Pointer,
     };
 
     fn pass<S>(passed: &Self::Passed<'_, S>, into: &mut Packed) {
@@ -167,6 +221,7 @@ unsafe impl<T: Element> ForeignParameter for Value<T> {
         Declared {
             what: "a value",
             bytes: size_of::<T>(),
+            kind: Kind::of_value::<T>,
         }
     };
 

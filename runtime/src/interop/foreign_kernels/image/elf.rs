@@ -151,7 +151,7 @@ impl Cubin {
             let entry = String::from_utf8_lossy(name).into_owned();
             match room.checked_sub(name.len() + records.len()) {
                 Some(left) => room = left,
-                None => return Err(ImageError::UnreadableParameters { entry }),
+                None => return Err(ImageError::UnreadableParameters { entry, line: None }),
             }
             entries.push((entry, records.to_vec()));
         }
@@ -169,6 +169,7 @@ impl Cubin {
         };
         let unreadable = || ImageError::UnreadableParameters {
             entry: name.to_owned(),
+            line: None,
         };
         sizes(records).ok_or_else(unreadable).map(Some)
     }

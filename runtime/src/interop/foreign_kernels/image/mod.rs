@@ -41,6 +41,8 @@ pub enum ImageError {
     UnreadableParameters {
         /// The entry's name.
         entry: String,
+        /// The line of PTX that begins the entry, if the image is PTX.
+        line: Option<String>,
     },
 }
 
@@ -65,11 +67,15 @@ impl fmt::Display for ImageError {
                  compile with `nvcc --fatbin --no-compress`, or load PTX or a cubin",
             ),
             Self::Empty => f.write_str("the fatbin holds neither PTX nor a cubin"),
-            Self::UnreadableParameters { entry } => {
+            Self::UnreadableParameters { entry, line } => {
                 write!(
                     f,
                     "the parameters of entry `{entry}` cannot be read from the image"
-                )
+                )?;
+                match line {
+                    Some(line) => write!(f, ": `{line}` (a parameter is `.param .type name`)"),
+                    None => Ok(()),
+                }
             }
         }
     }
@@ -139,6 +145,15 @@ impl Image {
         Ok(all.unwrap_or_default())
     }
 
+    /// The types that PTX states for the parameters of the entry `name`, such as `.f32`, in each
+    /// image; of a cubin none.
+    pub(super) fn types(&self, name: &str) -> Vec<Vec<String>> {
+        match &self.kind {
+            Kind::Fatbin(images) => images.iter().map(|image| image.types(name)).collect(),
+            kind => vec![kind.types(name)],
+        }
+    }
+
     /// The names of the entries, for messages.
     pub(super) fn entries(&self) -> Vec<String> {
         match &self.kind {
@@ -181,12 +196,20 @@ impl Kind {
                 None if device_std::ptx::entries(text).contains(&name) => {
                     Err(ImageError::UnreadableParameters {
                         entry: name.to_owned(),
+                        line: entry_line(text, name),
                     })
                 }
                 None => Ok(None),
             },
             Self::Cubin(cubin) => cubin.parameters(name),
             Self::Fatbin(_) => unreachable!("a fatbin holds no fatbin"),
+        }
+    }
+
+    fn types(&self, name: &str) -> Vec<String> {
+        match self {
+            Self::Ptx(text) => device_std::ptx::parameter_types(text, name).unwrap_or_default(),
+            Self::Cubin(_) | Self::Fatbin(_) => Vec::new(),
         }
     }
 
@@ -201,6 +224,23 @@ impl Kind {
         }
     }
 }
+
+/// The line of PTX that begins an entry, shortened.
+fn entry_line(text: &str, name: &str) -> Option<String> {
+    let begins = |line: &&str| {
+        let (_, rest) = line.split_once(".entry")?;
+        let rest = rest.trim_start().strip_prefix(name)?;
+        rest.chars()
+            .next()
+            .is_none_or(|next| next == '(' || next.is_whitespace())
+            .then_some(())
+    };
+    let line = text.lines().find(|line| begins(line).is_some())?.trim();
+    Some(line.chars().take(LONGEST_LINE).collect())
+}
+
+/// Characters of a line of PTX in a message.
+const LONGEST_LINE: usize = 120;
 
 /// Reads numbers at stated places of bytes. A place outside is an error.
 #[derive(Clone, Copy)]

@@ -137,7 +137,7 @@ fn parameters_of_a_cubin_are_read_in_the_order_of_their_ordinals() {
 #[test]
 fn records_that_do_not_describe_all_parameters_are_refused() {
     let entry = "f".to_owned();
-    let unreadable = Err(ImageError::UnreadableParameters { entry });
+    let unreadable = Err(ImageError::UnreadableParameters { entry, line: None });
     let cut_off = parameter(0, 0, 8)[..10].to_vec();
     for records in [
         vec![parameter(0, 0, 8), in_all(16)],
@@ -209,7 +209,8 @@ fn a_driver_gets_aligned_bytes_that_end_in_a_nul() {
             .unwrap()
             .parameters("f"),
         Err(ImageError::UnreadableParameters {
-            entry: "f".to_owned()
+            entry: "f".to_owned(),
+            line: Some(".visible .entry f(.param .texref x) { }".to_owned()),
         })
     );
 }

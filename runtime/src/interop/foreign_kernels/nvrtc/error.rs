@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cuda_rt_driver::DriverError;
+use cuda_rt_driver::{DriverError, ErrorCode};
 
 /// CUDA C++ that could not be compiled. [`Nvrtc`](super::Nvrtc) has an example.
 #[derive(Clone, Debug)]
@@ -46,6 +46,14 @@ pub enum NvrtcError {
 impl fmt::Display for NvrtcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // A search for files, and no call of the driver.
+            Self::Library(source) if source.code() == ErrorCode::OPERATING_SYSTEM => write!(
+                f,
+                "Nvrtc::load: {} (NVRTC comes with the CUDA toolkit, and alone by `pip install nvidia-cuda-nvrtc`, \
+                 which puts it where no loader looks, into site-packages/nvidia/.../lib: start the program with \
+                 `CUDA_RT_NVRTC=/full/path/libnvrtc.so.13`)",
+                source.detail()
+            ),
             Self::Library(source) => write!(
                 f,
                 "Nvrtc: {source} (NVRTC comes with the CUDA toolkit, and alone by `pip install nvidia-cuda-nvrtc`)"

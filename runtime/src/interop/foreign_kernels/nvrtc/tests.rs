@@ -30,11 +30,15 @@ fn options() -> NvrtcOptions {
 #[test]
 fn a_library_that_is_missing_is_named_with_what_to_install() {
     let error = NvrtcError::from(library::missing()).to_string();
+    assert!(
+        error.starts_with("Nvrtc::load: NVRTC was not found: tried "),
+        "{error}"
+    );
     for part in [
-        "NVRTC was not found",
         "libnvrtc-of-no-toolkit.so.13",
-        "CUDA_RT_TEST_OF_NVRTC",
+        "the full path of its file into CUDA_RT_TEST_OF_NVRTC",
         "pip install",
+        "CUDA_RT_NVRTC=/full/path/libnvrtc.so.13",
     ] {
         assert!(error.contains(part), "{error}");
     }

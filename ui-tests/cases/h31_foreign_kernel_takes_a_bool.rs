@@ -1,0 +1,10 @@
+// H31 (macro): a kernel of another compiler is declared with a `bool`, as it stands in C++.
+// Twin: h01_foreign_kernel_reads_without_handoff
+#![allow(unsafe_code, reason = "a declaration promises what the kernel does")]
+
+cuda_rt::foreign_kernel! {
+    /// Blurs rows of `width` elements, and perhaps also along columns.
+    pub unsafe fn blur(input: &[f32], output: &mut [f32], width: u32, columns: bool) as Blur;
+}
+
+fn main() {}
