@@ -24,9 +24,9 @@ pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<Str
     if !functions.is_empty() {
         return Err(BuildError::MaskedVector { functions });
     }
-    let functions = wide_roundings(llvm_ir);
-    if !functions.is_empty() {
-        return Err(BuildError::WideRounding { functions });
+    let rounding = wide_roundings(llvm_ir);
+    if !rounding.is_empty() {
+        return Err(BuildError::WideRounding { functions: rounding });
     }
     let entries = entries(ptx);
     if entries.is_empty() {
@@ -82,10 +82,11 @@ fn masked_vectors(llvm_ir: &str) -> Vec<String> {
     })
 }
 
-/// The functions that round a float of more than 16 bits to the nearest whole number, ties away from
-/// zero. PTX has no such instruction: LLVM writes others, which give a NaN another sign in each type.
-/// LLVM takes the sign of the wider rounding for the sign of the narrower one (`verify/conversion.rs`).
-/// Only `f16` has a safe function; LLVM may narrow the `round` of an `f128` to other types.
+/// The functions that round a float of more than 16 bits to the nearest whole number, ties away
+/// from zero. PTX has no such instruction: LLVM writes others, which give a NaN another sign in
+/// each type. LLVM takes the sign of the wider rounding for the sign of the narrower one
+/// (`verify/conversion.rs`). Only `f16` has a safe function; LLVM may narrow the `round` of an
+/// `f128` to other types.
 fn wide_roundings(llvm_ir: &str) -> Vec<String> {
     functions_with(llvm_ir, |line| {
         let mut types = line.split(" @llvm.round.").skip(1);

@@ -1,10 +1,11 @@
 //! Conversions of floats to floats, which LLVM believes to keep the sign of a NaN.
 //!
-//! `InstCombine` takes the sign of `x` for the sign of `x as f32`, and the selection of instructions
-//! takes it for the sign that `copysign` gets from `x as f32`. Counterexample: a branch asks the sign
-//! of `y as f32`, and an index in it is computed from the bits of `-(y as f32)`. The branch asks the
-//! sign of `y`, and the index has no check. In PTX, the result of `cvt` is any NaN. Roundings to a
-//! whole number are conversions too: LLVM takes the floor of an `f64` for the floor of an `f32`.
+//! `InstCombine` takes the sign of `y` for the sign of `y as f32`. The selection of instructions
+//! takes it for the sign that `copysign` gets from `y as f32`. Counterexample: a branch asks the
+//! sign of `y as f32`, and an index in it is computed from the bits of `-(y as f32)`. In the PTX,
+//! the branch asks the sign of `y`, and the index has no check. In PTX, the result of `cvt` is any
+//! NaN. Roundings to a whole number are conversions too: LLVM takes the floor of an `f64` for the
+//! floor of an `f32`.
 //!
 //! A conversion keeps the sign of each number, zeros and what becomes zero included. So the
 //! [`Sequence`] here puts the source's sign over each result, NaN or not.

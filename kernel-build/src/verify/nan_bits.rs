@@ -4,8 +4,8 @@
 //! number, a minimum of two negative operands is negative, and a conversion to another float keeps
 //! the sign, also where they are NaNs. It drops checks of bounds by this. Counterexample:
 //! `counts[(low.to_bits() >> 23) as usize - 256]` with `low = -value.abs()` has no check left. In
-//! PTX, the result of `neg`, `abs`, `min`, `max` and `cvt` is any NaN (PTX ISA, chapter 9, "Floating
-//! Point Instructions"): GPUs give 0x7fffffff.
+//! PTX, the result of `neg`, `abs`, `min`, `max` and `cvt` is any NaN (PTX ISA, chapter 9,
+//! "Floating Point Instructions"): GPUs give 0x7fffffff.
 //!
 //! [`check`] refuses these instructions, if someone may look at the bits of the result. The bits
 //! are *seen* if the result reaches an instruction that is not in the closed list here: through
@@ -31,7 +31,7 @@ use super::parse::Module;
 /// inline assembly: LLVM believes nothing of the result. LLVM's own registers begin with `%`.
 const ANY_NAN: &str = "cuda_rt_any_nan";
 
-/// Instructions that compute with floats, or compare them. A `cvt` of these takes or gives integers.
+/// Instructions that compute with floats, or compare them. Here, `cvt` takes or gives integers.
 const ARITHMETIC: &[&str] = &[
     "add", "sub", "mul", "mad", "fma", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh",
     "cvt", "set", "setp", "testp",
