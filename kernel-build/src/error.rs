@@ -247,6 +247,17 @@ pub enum BuildError {
         /// The kernels, or functions that are part of one.
         functions: Vec<String>,
     },
+    /// The kernels round an `f32`, an `f64` or an `f128` by `round`. LLVM believes more of the sign
+    /// of a NaN than a GPU keeps.
+    #[error(
+        "LLVM believes more of the sign of a NaN in a `round` of several types than a GPU keeps: of floats, round an \
+         `f16` alone by `round`, in {}",
+        functions.join(", ")
+    )]
+    WideRounding {
+        /// The kernels, or functions that are part of one.
+        functions: Vec<String>,
+    },
     /// A kernel keeps an array in local memory, and did not [ask](crate::Kernels::local_memory) for
     /// it. Local memory is part of device memory.
     #[error(

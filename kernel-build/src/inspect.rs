@@ -24,6 +24,10 @@ pub(crate) fn inspect(package: &str, ptx: &str, llvm_ir: &str) -> Result<Vec<Str
     if !functions.is_empty() {
         return Err(BuildError::MaskedVector { functions });
     }
+    let rounding = wide_roundings(llvm_ir);
+    if !rounding.is_empty() {
+        return Err(BuildError::WideRounding { functions: rounding });
+    }
     let entries = entries(ptx);
     if entries.is_empty() {
         return Err(BuildError::NoEntries {
@@ -75,6 +79,18 @@ fn inexact_remainders(llvm_ir: &str) -> Vec<String> {
 fn masked_vectors(llvm_ir: &str) -> Vec<String> {
     functions_with(llvm_ir, |line| {
         line.contains(" @llvm.masked.") || line.contains(" @llvm.vp.")
+    })
+}
+
+/// The functions that round a float of more than 16 bits to the nearest whole number, ties away
+/// from zero. PTX has no such instruction: LLVM writes others, which give a NaN another sign in
+/// each type. LLVM takes the sign of the wider rounding for the sign of the narrower one
+/// (`verify/conversion.rs`). Only `f16` has a safe function; LLVM may narrow the `round` of an
+/// `f128` to other types.
+fn wide_roundings(llvm_ir: &str) -> Vec<String> {
+    functions_with(llvm_ir, |line| {
+        let mut types = line.split(" @llvm.round.").skip(1);
+        types.any(|of| !of.split('(').next().unwrap_or("").ends_with("f16"))
     })
 }
 
@@ -244,5 +260,31 @@ ret;
             masked_vectors("declare <4 x i32> @llvm.masked.load.v4i32.p0(ptr)\n"),
             [""; 0]
         );
+    }
+
+    /// LLVM rounds in the narrower type: `(x as f128).round() as f64` becomes the rounding of `x`.
+    #[test]
+    fn a_rounding_to_the_nearest_is_for_half_floats_alone() {
+        let of = |call: &str| {
+            format!("define ptx_kernel void @k__01(i64 %n) {{\n  %v = call {call}\n  ret void\n}}\n")
+        };
+        for call in [
+            "float @llvm.round.f32(float %x)",
+            "double @llvm.round.f64(double %x)",
+            "fp128 @llvm.round.f128(fp128 %x)",
+            "<2 x float> @llvm.round.v2f32(<2 x float> %x)",
+        ] {
+            let error = inspect("k", "", &of(call)).unwrap_err();
+            assert!(
+                matches!(&error, BuildError::WideRounding { functions } if functions == &["`k`"]),
+                "{error}"
+            );
+        }
+        for call in [
+            "half @llvm.round.f16(half %x)",
+            "float @llvm.roundeven.f32(float %x)",
+        ] {
+            assert_eq!(wide_roundings(&of(call)), [""; 0]);
+        }
     }
 }

@@ -206,6 +206,7 @@ impl Kernels {
     ///   [`FlagsUnknown`](BuildError::FlagsUnknown),
     ///   [`InexactRemainder`](BuildError::InexactRemainder),
     ///   [`MaskedVector`](BuildError::MaskedVector),
+    ///   [`WideRounding`](BuildError::WideRounding),
     ///   [`LocalMemory`](BuildError::LocalMemory), [`TooLarge`](BuildError::TooLarge),
     ///   [`NoSuchKernel`](BuildError::NoSuchKernel),
     ///   [`Unsearched`](BuildError::Unsearched),

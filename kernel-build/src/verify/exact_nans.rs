@@ -1,15 +1,17 @@
-//! Writes instructions that are exact for NaNs in place of `neg`, `abs`, `copysign`, `min` and
-//! `max`, where the bits of the result may be seen (`nan_bits.rs`).
+//! Writes instructions that are exact for NaNs in place of `neg`, `abs`, `copysign`, `min`, `max`
+//! and conversions of floats to floats, where the bits of the result may be seen (`nan_bits.rs`).
 //!
 //! `neg` and `abs` change one bit, so `xor` and `and` do the same, for numbers too: zeros,
 //! infinities and subnormal numbers keep all other bits. A form with `.ftz`, which flushes
 //! subnormal numbers, is no change of one bit; the verifier refuses it. A minimum stays the GPU's
-//! own. Behind it, the bits of an operand take the place of a NaN.
+//! own. Behind it, the bits of an operand take the place of a NaN. A conversion stays too, and the
+//! source's sign takes the place of the result's (`conversion.rs`).
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::body::{Body, Instruction, Operand};
+use super::conversion::Sequence;
 use super::error::Refusal;
 use super::nan_bits::{bits, float_type, inexact, is_number, takes_nans};
 
@@ -64,6 +66,9 @@ fn exact(body: &Body<'_>, instruction: &Instruction<'_>) -> Option<String> {
     let base = instruction.opcode.split('.').next()?;
     if instruction.guard.is_some() {
         return None;
+    }
+    if base == "cvt" {
+        return Sequence::written(body, instruction);
     }
     let operands: Option<Vec<String>> = instruction
         .operands

@@ -29,6 +29,7 @@ mod access;
 mod body;
 mod bytes;
 mod check;
+mod conversion;
 mod counter;
 mod definitions;
 mod directives;
@@ -209,6 +210,8 @@ fn prove(
 
 #[cfg(test)]
 mod called;
+#[cfg(test)]
+mod converted_nans;
 #[cfg(test)]
 mod endless;
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! The bits of NaNs: what LLVM believes of them must hold on the GPU.
 //!
 //! For LLVM, `fneg`, `fabs` and `copysign` change the sign bit of a NaN like the sign bit of a
-//! number, and a minimum of two negative operands is negative, also where it is a NaN. It drops
-//! checks of bounds by this. Counterexample: `counts[(low.to_bits() >> 23) as usize - 256]` with
-//! `low = -value.abs()` has no check left. In PTX, the result of `neg`, `abs`, `min` and `max` is
-//! any NaN (PTX ISA, chapter 9, "Floating Point Instructions"): GPUs give 0x7fffffff.
+//! number, a minimum of two negative operands is negative, and a conversion to another float keeps
+//! the sign, also where they are NaNs. It drops checks of bounds by this. Counterexample:
+//! `counts[(low.to_bits() >> 23) as usize - 256]` with `low = -value.abs()` has no check left. In
+//! PTX, the result of `neg`, `abs`, `min`, `max` and `cvt` is any NaN (PTX ISA, chapter 9,
+//! "Floating Point Instructions"): GPUs give 0x7fffffff.
 //!
 //! [`check`] refuses these instructions, if someone may look at the bits of the result. The bits
 //! are *seen* if the result reaches an instruction that is not in the closed list here: through
@@ -15,11 +16,13 @@
 //! of a NaN's bits", has the argument, and the list of what LLVM believes.
 //!
 //! [`rewrite`](super::exact_nans::rewrite) writes exact instructions where the bits are seen. For
-//! `min` and `max`, exact instructions are a sequence ([`is_exact`]).
+//! `min` and `max`, exact instructions are a sequence ([`is_exact`]), and for `cvt` another
+//! ([`Sequence`]).
 
 use std::collections::{HashMap, HashSet};
 
 use super::body::{Body, Instruction, Name, Operand, Statement};
+use super::conversion::{self, Sequence};
 use super::error::{Refusal, text};
 use super::instruction::{PATHS, effect};
 use super::parse::Module;
@@ -28,7 +31,7 @@ use super::parse::Module;
 /// inline assembly: LLVM believes nothing of the result. LLVM's own registers begin with `%`.
 const ANY_NAN: &str = "cuda_rt_any_nan";
 
-/// Instructions that compute with floats, or compare them.
+/// Instructions that compute with floats, or compare them. Here, `cvt` takes or gives integers.
 const ARITHMETIC: &[&str] = &[
     "add", "sub", "mul", "mad", "fma", "div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh",
     "cvt", "set", "setp", "testp",
@@ -54,7 +57,12 @@ pub(super) enum Use {
 /// The type of the floats that an instruction takes: the last part of its name.
 pub(super) fn float_type<'a>(instruction: &Instruction<'a>) -> Option<&'a str> {
     let last = instruction.opcode.rsplit('.').next()?;
-    FLOATS.contains(&last).then_some(last)
+    is_float(last).then_some(last)
+}
+
+/// Whether a part of an instruction's name is a type of floats.
+pub(super) fn is_float(part: &str) -> bool {
+    FLOATS.contains(&part)
 }
 
 /// The size of a float in bits. `None` for types of several floats.
@@ -92,6 +100,10 @@ fn use_of(body: &Body<'_>, instruction: &Instruction<'_>) -> Use {
     }
     if float_type(instruction).is_none() {
         return Use::Looks;
+    }
+    if conversion::is_of_floats(instruction) {
+        let is_number = instruction.operands[1..].iter().all(is_number);
+        return if is_number { Use::Computes } else { Use::Signs };
     }
     if ARITHMETIC.contains(&base) {
         return Use::Computes;
@@ -177,6 +189,7 @@ pub(super) fn inexact<'b, 'a>(body: &'b Body<'a>) -> Result<Vec<&'b Instruction<
         if let Statement::Instruction(instruction) = statement
             && seen.needs_exact(instruction)
             && !is_exact(&body.statements, at, &reads)
+            && !Sequence::is_at(&body.statements, at, &reads)
         {
             found.push(instruction);
         }
@@ -268,28 +281,6 @@ pub(super) fn check(module: &Module<'_>) -> Result<(), Refusal> {
                 ),
             );
         }
-        refuse_narrowed(module, body)?;
-    }
-    Ok(())
-}
-
-/// Before sm_80, LLVM computes the minimum of two `f16` as `f32`. The conversion of the result
-/// gives any NaN, of which LLVM believes the sign.
-fn refuse_narrowed(module: &Module<'_>, body: &Body<'_>) -> Result<(), Refusal> {
-    let version: String = module.target.chars().filter(char::is_ascii_digit).collect();
-    if version.parse::<u32>().is_ok_and(|version| version >= 80) {
-        return Ok(());
-    }
-    let has = |bases: &[&str], end: &str| {
-        let mut instructions = body.instructions();
-        instructions
-            .any(|i| bases.contains(&i.opcode.split('.').next().unwrap_or("")) && i.opcode.ends_with(end))
-    };
-    if has(&["min", "max"], ".f32") && has(&["cvt"], ".f16.f32") {
-        return text(
-            0,
-            "a kernel with floats of 16 bits and a minimum or a maximum needs sm_80 or newer",
-        );
     }
     Ok(())
 }

@@ -206,15 +206,3 @@ fn forms_that_are_not_known_are_refused() {
     text.refused(ANY_NAN);
     assert!(verify(&provable(text.ptx()).unwrap()).is_err());
 }
-
-/// Before sm_80, LLVM computes a minimum of `f16` in `f32`.
-#[test]
-fn a_narrowed_minimum_before_sm_80_is_refused() {
-    let text = using(
-        "min.f32 %r1, %r5, %r6;\ncvt.rn.f16.f32 %h1, %r1;",
-        "st.local.b16 [depot], %h1;",
-    );
-    text.accepted();
-    let older = text.ptx().replace("sm_80", "sm_75");
-    assert!(verify(&older).unwrap_err().to_string().contains("needs sm_80"));
-}

@@ -83,6 +83,108 @@ fn a_sign_that_llvm_believes_of_a_nan_is_kept() {
     assert!(count >= 8, "{ptx}");
 }
 
+/// LLVM asks the sign of `y` in place of the sign of `y as f32`, and drops the check of each index.
+/// For a NaN, `cvt` of PTX gives 0x7fffffff.
+const CONVERSIONS: &str = r"
+    macro_rules! conversions { ($($name:ident $from:ident $bits:ident $to:ident $shift:literal $top:literal;)*) => { $(
+        #[kernel]
+        fn $name(i: Index1, ys: &[$bits], table: &[u32], mut out: PerThread<u32>, mut more: PerThread<u64>) {
+            let Some(table) = table.first_chunk::<4>() else { return };
+            let Some(y) = ys.get(i.get()) else { return };
+            let s = $from::from_bits(*y) as $to;
+            let (b, w) = (s.to_bits(), (-s).to_bits());
+            let t = if b & $top == 0 { 0 } else { table[3usize.wrapping_sub((w >> $shift) as usize)] };
+            if let Some(o) = more.get_mut(i) { *o = w as u64; }
+            if let Some(o) = out.get_mut(i) { *o = t; }
+        }
+    )* } }
+    conversions! {
+        narrow_f32_f16 f32 u32 f16 13 0x8000;
+        narrow_f64_f16 f64 u64 f16 13 0x8000;
+        narrow_f64_f32 f64 u64 f32 29 0x8000_0000;
+        widen_f16_f32 f16 u16 f32 29 0x8000_0000;
+        widen_f16_f64 f16 u16 f64 61 0x8000_0000_0000_0000;
+        widen_f32_f64 f32 u32 f64 61 0x8000_0000_0000_0000;
+    }
+    #[kernel]
+    fn write(i: Index1, ys: &[f64], mut out: PerThread<[u32; 4]>, mut more: PerThread<u32>) {
+        let Some(y) = ys.get(i.get()) else { return };
+        let s = *y as f32;
+        let w = (-s).to_bits();
+        let mut mine = [1u32; 4];
+        if s.to_bits() >> 31 != 0 { mine[3usize.wrapping_sub((w >> 29) as usize)] = 5; }
+        if let Some(o) = more.get_mut(i) { *o = w; }
+        if let Some(o) = out.get_mut(i) { *o = mine; }
+    }
+    #[kernel]
+    fn sign(i: Index1, ys: &[u64], ms: &[u16], table: &[u32], mut seen: PerThread<[u16; 2]>, mut out: PerThread<u32>) {
+        let Some(table) = table.first_chunk::<4>() else { return };
+        let (Some(y), Some(m)) = (ys.get(i.get()), ms.get(i.get())) else { return };
+        let s = f64::from_bits(*y) as f16;
+        let v = f16::from_bits(*m).copysign(s);
+        if let Some(o) = seen.get_mut(i) { *o = [v.to_bits(), s.to_bits()]; }
+        if s.is_sign_positive() {
+            if let Some(o) = out.get_mut(i) { *o = table[(v.to_bits() >> 13) as usize]; }
+        }
+    }
+    #[kernel]
+    fn whole(i: Index1, xs: &[f32], mut out: PerThread<f32>, mut wide: PerThread<f64>) {
+        let Some(x) = xs.get(i.get()) else { return };
+        let w = device_std::Float::floor(*x as f64);
+        if let Some(o) = out.get_mut(i) { *o = -(w as f32); }
+        if let Some(o) = wide.get_mut(i) { *o = w; }
+    }";
+
+#[test]
+fn a_sign_that_llvm_takes_from_the_source_of_a_conversion_is_kept() {
+    let package = package("signs-of-conversions", CONVERSIONS);
+    let root = package.path().join("src/lib.rs");
+    let text = fs::read_to_string(&root).unwrap();
+    fs::write(&root, text.replace("feature(abi_ptx)", "feature(abi_ptx, f16)")).unwrap();
+    let Some(module) = compile_with(&Kernels::new(package.path()).local_memory("*")) else {
+        return;
+    };
+    let ptx = module.unwrap().ptx;
+    let mut conversions = Vec::new();
+    for line in ptx.lines().filter(|line| line.contains("// cvt.")) {
+        let (code, comment) = line.trim().split_once(" // ").unwrap();
+        let opcode = comment.split(',').next().unwrap();
+        let after = |word: &str| {
+            let rest = code.rsplit_once(word).unwrap().1.trim();
+            rest.split([',', ';']).next().unwrap().to_owned()
+        };
+        let result = after(&format!(
+            " or.b{} ",
+            if opcode.contains(".f16.") {
+                16
+            } else if opcode.contains(".f64.") {
+                64
+            } else {
+                32
+            }
+        ));
+        let inexact = format!("{opcode} {result}, {};", after("%exact_t, "));
+        let refusal = verify(&ptx.replacen(line, &inexact, 1)).unwrap_err().to_string();
+        assert!(refusal.contains("gives any NaN"), "{inexact}: {refusal}");
+        conversions.push(opcode);
+    }
+    for opcode in [
+        "cvt.rn.f16.f32",
+        "cvt.rn.f16.f64",
+        "cvt.rn.f32.f64",
+        "cvt.f32.f16",
+        "cvt.f64.f16",
+        "cvt.f64.f32",
+    ] {
+        assert!(conversions.contains(&opcode), "{opcode}: {ptx}");
+    }
+    assert!(
+        conversions.iter().any(|opcode| opcode.starts_with("cvt.rmi.")),
+        "{ptx}"
+    );
+    assert!(conversions.len() >= 9, "{ptx}");
+}
+
 /// The sign of an operand of a sum stays in the sum's instruction, where it costs nothing.
 #[test]
 fn a_sign_that_nobody_looks_at_stays_as_it_is() {
