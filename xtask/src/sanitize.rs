@@ -42,29 +42,41 @@ impl Sanitizer {
         self != Self::Leak
     }
 
-    /// The environment variable with its options, and their value.
-    fn options(self) -> (&'static str, String) {
-        match self {
+    /// The environment variable with its options for a binary, and their value.
+    fn options(self, binary: &str) -> std::io::Result<(&'static str, String)> {
+        Ok(match self {
             // The leak sanitizer reports leaks.
             Self::Address => (
                 "ASAN_OPTIONS",
                 "detect_leaks=0:detect_stack_use_after_return=1".into(),
             ),
-            Self::Leak => {
-                let suppressions = root().join("xtask/sanitize/leak.supp");
-                (
-                    "LSAN_OPTIONS",
-                    // With the whole stack of each allocation, so that it names the test.
-                    format!(
-                        "suppressions={}:print_suppressions=0:fast_unwind_on_malloc=0:malloc_context_size=200",
-                        suppressions.display()
-                    ),
-                )
-            }
+            Self::Leak => (
+                "LSAN_OPTIONS",
+                // With the whole stack of each allocation, so that it names the test.
+                format!(
+                    "suppressions={}:print_suppressions=0:fast_unwind_on_malloc=0:malloc_context_size=200",
+                    suppressions(binary)?.display()
+                ),
+            ),
             // In the tests, a child of `fork` starts threads.
             Self::Thread => ("TSAN_OPTIONS", "halt_on_error=0:die_after_fork=0".into()),
-        }
+        })
     }
+}
+
+/// The file that says which leaks of a binary are no errors. The sanitizer takes one file.
+fn suppressions(binary: &str) -> std::io::Result<PathBuf> {
+    let folder = root().join("xtask/sanitize");
+    let (all, own) = (
+        folder.join("leak.supp"),
+        folder.join(format!("leak-{binary}.supp")),
+    );
+    if !own.is_file() {
+        return Ok(all);
+    }
+    let both = logs().join(format!("leak-{binary}.supp"));
+    fs::write(&both, fs::read_to_string(all)? + &fs::read_to_string(own)?)?;
+    Ok(both)
 }
 
 /// Binaries that run only if they are named, and the reason.
@@ -186,7 +198,7 @@ fn cargo(
     limit_s: Option<u32>,
 ) -> Result<Option<i32>, Box<dyn Error>> {
     let out = fs::File::create(log)?;
-    let (variable, mut options) = sanitizer.options();
+    let (variable, mut options) = sanitizer.options(parts(name).0)?;
     if name == "fork" {
         // Signals end children of this test, which is no error.
         options.push_str(":handle_segv=0:handle_abort=0");
@@ -297,6 +309,14 @@ mod tests {
         );
         let empty = "test result: ok. 0 passed; 0 failed; 0 ignored";
         assert_eq!(outcome(Some(0), empty), "no test");
+    }
+
+    #[test]
+    fn a_binary_may_have_suppressions_of_its_own() {
+        fs::create_dir_all(logs()).unwrap();
+        let read = |binary| fs::read_to_string(suppressions(binary).unwrap()).unwrap();
+        let [all, of_faults] = ["typed", "faults"].map(read);
+        assert!(of_faults.len() > all.len() && of_faults.starts_with(&all));
     }
 
     #[test]
