@@ -159,11 +159,14 @@ fn an_unknown_symbol_has_no_table() {
     assert_eq!(ptx::layout_table(&text, "scale__0000000000000000"), None);
 }
 
+/// The body of an entry, without comments: `kernel-build` names there what it rewrote.
 fn body(text: &str, kernel: &str) -> String {
     let start = text
         .find(&format!(".visible .entry {kernel}__"))
         .expect("an entry");
-    text[start..].split("\n}\n").next().unwrap().to_owned()
+    let body = text[start..].split("\n}\n").next().unwrap();
+    let instructions = body.lines().map(|line| line.split("//").next().unwrap());
+    instructions.collect::<Vec<_>>().join("\n")
 }
 
 /// A phase that can reach shared memory ends in a barrier. In simulation, threads run one after the

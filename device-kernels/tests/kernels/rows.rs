@@ -219,36 +219,41 @@ fn rows_refuse_lengths_before_they_launch() {
     let input = upload(&stream, &[1.0_f32; 12]);
     let mut output = stream.alloc_zeroed::<f32>(12).unwrap();
 
+    let line = line!() + 1;
     let result = softmax(&stream, &input, &mut output, 5);
     assert_refused(
         result,
-        (file!(), line!() - 1),
+        (file!(), line),
         "softmax: the output has 12 elements, which is no multiple of the width 5: \
                     pass whole rows",
     );
 
+    let line = line!() + 1;
     let result = softmax(&stream, &input, &mut output, 0);
     assert_refused(
         result,
-        (file!(), line!() - 1),
+        (file!(), line),
         "softmax: the width is 0: pass the elements of a row",
     );
 
+    let line = line!() + 1;
     let result = softmax(&stream, &input, &mut output[..8], 4);
     assert_refused(
         result,
-        (file!(), line!() - 1),
+        (file!(), line),
         "softmax: the input has 12 elements, the output 8: pass slices of one length",
     );
 
+    let line = line!() + 1;
     let result = layer_norm(&stream, &input, &input[..4], &input, &mut output, 4, 0.0);
     assert_refused(
         result,
-        (file!(), line!() - 1),
+        (file!(), line),
         "layer_norm: weight has 4 elements, bias 12, and a row 4: pass one of each for \
                     each column",
     );
 
+    let line = line!() + 1;
     let result = layer_norm(
         &stream,
         &input,
@@ -260,7 +265,7 @@ fn rows_refuse_lengths_before_they_launch() {
     );
     assert_refused(
         result,
-        (file!(), line!() - 1),
+        (file!(), line),
         "layer_norm: the input has 12 elements, the output 8: pass slices of one length",
     );
 

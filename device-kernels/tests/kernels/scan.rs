@@ -250,32 +250,36 @@ fn scans_refuse_lengths_before_they_launch() {
         upload(&stream, &[7_u64; 3]),
     );
 
+    let line = line!() + 1;
     let result = inclusive_scan::<u32, Sum, _>(&stream, &input[..12], &mut words, &mut output[..10]);
     assert_refused(
         result,
-        (file!(), line!() - 1),
+        (file!(), line),
         "inclusive_scan: the input has 12 elements, the output 10: pass slices of one length",
     );
 
+    let line = line!() + 1;
     let result = exclusive_scan::<u32, Sum, _>(&stream, &input[..10], &mut words, &mut output[..12]);
     assert_refused(
         result,
-        (file!(), line!() - 1),
+        (file!(), line),
         "exclusive_scan: the input has 10 elements, the output 12: pass slices of one length",
     );
 
     // Enough for one tile of `u32`, and neither for two nor for one of `u64`.
+    let line = line!() + 1;
     let result = inclusive_scan::<u32, Sum, _>(&stream, &input, &mut words, &mut output);
     assert_refused(
         result,
-        (file!(), line!() - 1),
+        (file!(), line),
         "inclusive_scan: 2 words were passed, and the scan needs 3: allocate \
                     `scan_words::<T>(output.len())` of them with `alloc_zeroed`",
     );
+    let line = line!() + 1;
     let result = exclusive_scan::<u64, Sum, _>(&stream, &wide, &mut words, &mut sums);
     assert_refused(
         result,
-        (file!(), line!() - 1),
+        (file!(), line),
         "exclusive_scan: 2 words were passed, and the scan needs 3: allocate \
                     `scan_words::<T>(output.len())` of them with `alloc_zeroed`",
     );
