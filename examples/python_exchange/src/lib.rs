@@ -81,7 +81,8 @@ impl Program {
 #[pymethods]
 impl Program {
     /// Opens a device: `"cuda"` for GPU 0, `"sim"` for the simulated device, `"auto"` for the GPU
-    /// if there is one. `seed` chooses the order in which a simulated device runs pending work.
+    /// if there is one. `seed` chooses the order in which a simulated device runs pending work; a
+    /// device that is open already keeps its order.
     #[new]
     #[pyo3(signature = (device="auto", seed=0))]
     fn new(py: Python<'_>, device: &str, seed: u64) -> PyResult<Self> {

@@ -40,18 +40,36 @@ struct Section<'a> {
 }
 
 /// The longest name of a symbol or section that is read. Templates have names of some KiB.
-const LONGEST_NAME: usize = 64 << 10;
+pub(super) const LONGEST_NAME: usize = 64 << 10;
 
-/// A text in a table of texts, without its NUL. Texts may overlap, so they are not copied.
-fn text<'a>(table: &'a [u8], at: u32, part: &'static str) -> Result<&'a [u8], ImageError> {
-    let cut_off = ImageError::CutOff { part };
-    let rest = usize::try_from(at)
-        .ok()
-        .and_then(|at| table.get(at..))
-        .ok_or(cut_off.clone())?;
-    let mut bytes = rest.iter().take(LONGEST_NAME);
-    let end = bytes.position(|byte| *byte == 0).ok_or(cut_off)?;
-    Ok(&rest[..end])
+/// Reads texts of tables, without their NULs. Texts may overlap, so they are not copied, and a small
+/// file could name gigabytes of them: they have a bound in all.
+struct Texts {
+    /// How many bytes may still be read.
+    room: usize,
+}
+
+impl Texts {
+    /// For a file of `len` bytes. Names that end alike may share bytes, as `.text.f` and
+    /// `.rel.text.f` do.
+    fn of(len: usize) -> Self {
+        Self {
+            room: len.saturating_mul(8),
+        }
+    }
+
+    fn read<'a>(&mut self, table: &'a [u8], at: u32, part: &'static str) -> Result<&'a [u8], ImageError> {
+        let cut_off = ImageError::CutOff { part };
+        let rest = usize::try_from(at)
+            .ok()
+            .and_then(|at| table.get(at..))
+            .ok_or(cut_off.clone())?;
+        let longest = LONGEST_NAME.min(self.room);
+        let mut bytes = rest.iter().take(longest);
+        let end = bytes.position(|byte| *byte == 0).ok_or(cut_off)?;
+        self.room -= end + 1;
+        Ok(&rest[..end])
+    }
 }
 
 /// The sections of an ELF file. Each place that the headers state is inside the file.
@@ -132,9 +150,10 @@ impl Cubin {
         let names = sections
             .get(usize::from(file.u16(62)?))
             .map_or(&[][..], |names| names.bytes);
+        let mut texts = Texts::of(bytes.len());
         let mut records = HashMap::new();
         for section in &sections {
-            let name = text(names, section.name, "the name of a section")?;
+            let name = texts.read(names, section.name, "the name of a section")?;
             if let Some(entry) = name.strip_prefix(b".nv.info.") {
                 records.entry(entry).or_insert(section.bytes);
             }
@@ -143,7 +162,7 @@ impl Cubin {
         // gigabytes.
         let mut room = bytes.len();
         let mut entries = Vec::new();
-        for name in entry_names(&sections)? {
+        for name in entry_names(&sections, &mut texts)? {
             // The first symbol of a name takes the records.
             let Some(records) = records.remove(name) else {
                 continue;
@@ -175,11 +194,13 @@ impl Cubin {
     }
 }
 
-/// The names of the symbols that are entries.
-fn entry_names<'a>(sections: &[Section<'a>]) -> Result<Vec<&'a [u8]>, ImageError> {
+/// The names of the symbols that are entries, in the first table of symbols.
+fn entry_names<'a>(sections: &[Section<'a>], texts: &mut Texts) -> Result<Vec<&'a [u8]>, ImageError> {
     const PART: &str = "the table of symbols";
     let mut found = Vec::new();
-    for table in sections.iter().filter(|section| section.kind == SYMBOLS) {
+    // A file has one table of symbols; a hostile one could have 65,535 that overlap.
+    let table = sections.iter().find(|section| section.kind == SYMBOLS);
+    if let Some(table) = table {
         let linked = usize::try_from(table.link)
             .ok()
             .and_then(|link| sections.get(link));
@@ -187,7 +208,7 @@ fn entry_names<'a>(sections: &[Section<'a>]) -> Result<Vec<&'a [u8]>, ImageError
         for symbol in table.bytes.chunks_exact(24) {
             if symbol[5] & ENTRY != 0 && symbol[4] & 0xf == 2 {
                 let at = u32::from_le_bytes([symbol[0], symbol[1], symbol[2], symbol[3]]);
-                found.push(text(names, at, PART)?);
+                found.push(texts.read(names, at, PART)?);
             }
         }
     }

@@ -1,3 +1,4 @@
+use super::elf::LONGEST_NAME;
 use super::*;
 
 /// One record of a parameter: ordinal, offset and size.
@@ -73,7 +74,7 @@ fn attack_read_a_small_cubin_whose_sections_overlap() {
     assert_eq!(image.entries(), ["f"]);
 
     // Names of one entry each that overlap: the copies are more than the file.
-    let names: Vec<u8> = b".nv.info.".repeat(200);
+    let names: Vec<u8> = b".nv.info.".repeat(80);
     let names_at = 64;
     let mut file = vec![0; 64];
     file[..6].copy_from_slice(b"\x7fELF\x02\x01");
@@ -81,7 +82,7 @@ fn attack_read_a_small_cubin_whose_sections_overlap() {
     file.extend(&names);
     file.push(0);
     let symbols_at = file.len();
-    for entry in 1..200_u32 {
+    for entry in 1..80_u32 {
         let mut symbol = vec![0; 24];
         symbol[..4].copy_from_slice(&(9 * entry).to_le_bytes());
         (symbol[4], symbol[5]) = (0x12, 0x10);
@@ -97,16 +98,56 @@ fn attack_read_a_small_cubin_whose_sections_overlap() {
         file.extend(row);
     };
     section(0, 3, names_at, names.len() + 1);
-    section(0, 2, symbols_at, 199 * 24);
-    for entry in 0..199_u32 {
+    section(0, 2, symbols_at, 79 * 24);
+    for entry in 0..79_u32 {
         section(9 * entry, 0x7000_0000, 0, 64);
     }
     file[40..48].copy_from_slice(&table_at.to_le_bytes());
-    (file[58], file[60]) = (64, 201);
+    (file[58], file[60]) = (64, 81);
     assert!(matches!(
         Image::read(&file),
         Err(ImageError::UnreadableParameters { .. })
     ));
+}
+
+/// Symbols and tables of symbols that overlap would be read for hours.
+#[test]
+fn attack_read_a_cubin_whose_names_or_tables_overlap() {
+    let name_len = LONGEST_NAME - 2;
+    let mut file = vec![0; 64];
+    file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    file[18] = 190;
+    let names_at = file.len();
+    file.extend(b"f".repeat(name_len));
+    file.push(0);
+    let symbols_at = file.len();
+    let mut symbol = [0; 24];
+    (symbol[4], symbol[5]) = (0x12, 0x10);
+    // Names of more than a thousand times the file.
+    file.extend(symbol.repeat(4000));
+    let table_at = file.len() as u64;
+    file[40..48].copy_from_slice(&table_at.to_le_bytes());
+    (file[58], file[60]) = (64, 2);
+    let row = |kind: u32, from: usize, len: usize| {
+        let mut row = vec![0; 64];
+        // The last byte of the names: the name of no bytes.
+        row[..4].copy_from_slice(&(name_len as u32).to_le_bytes());
+        row[4..8].copy_from_slice(&kind.to_le_bytes());
+        row[24..32].copy_from_slice(&(from as u64).to_le_bytes());
+        row[32..40].copy_from_slice(&(len as u64).to_le_bytes());
+        row
+    };
+    let names = row(3, names_at, name_len + 1);
+    let symbols = |count: usize| row(2, symbols_at, count * 24);
+    let overlapping = [&file[..], &names, &symbols(4000)].concat();
+    let part = "the table of symbols";
+    assert_eq!(Image::read(&overlapping).err(), Some(ImageError::CutOff { part }));
+
+    // 40 tables of 10 symbols each: only the first is read.
+    file[60] = 41;
+    let tables = symbols(10).repeat(40);
+    let many = [&file[..], &names, &tables].concat();
+    assert_eq!(Image::read(&many).unwrap().entries(), [""; 0]);
 }
 
 fn sizes(bytes: &[u8], name: &str) -> Result<Vec<Vec<usize>>, ImageError> {
