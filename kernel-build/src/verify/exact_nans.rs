@@ -92,7 +92,9 @@ fn exact(body: &Body<'_>, instruction: &Instruction<'_>) -> Option<String> {
         "f16x2" | "bf16x2" => (32, 0x8000_8000_u32.cast_signed().into()),
         "f16" | "bf16" => (16, i16::MIN.into()),
         "f32" => (32, i32::MIN.into()),
-        _ => (64, i64::MIN),
+        "f64" => (64, i64::MIN),
+        // PTX has none of the three for `f32x2`.
+        _ => return None,
     };
     let others = !sign;
     match (base, operands.as_slice()) {

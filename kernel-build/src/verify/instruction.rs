@@ -145,6 +145,7 @@ pub(super) fn width(opcode: &str) -> Option<u64> {
         match part {
             "v2" => lanes = 2,
             "v4" => lanes = 4,
+            "v8" => lanes = 8,
             part => bytes = type_size(&format!(".{part}")).or(bytes),
         }
     }

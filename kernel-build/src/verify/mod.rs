@@ -38,6 +38,7 @@ mod error;
 mod exact_nans;
 mod filled;
 mod graph;
+mod hints;
 mod instruction;
 mod interval;
 mod lex;
@@ -155,8 +156,8 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     Ok(verified)
 }
 
-/// Makes a text provable. It writes a trap before each `exit`, and instructions that are exact for
-/// NaNs where someone may look at their bits. It adds an instruction to each loop that may never
+/// Makes a text provable. It leaves hints out. It writes a trap before each `exit`, and instructions
+/// that are exact for NaNs where someone may look at their bits. It adds an instruction to each loop that may never
 /// end, so that NVIDIA's compiler keeps the loop. If the proof fails, it writes a
 /// value into the registers that a path reads before any write. If the proof still fails, it does
 /// the same for arguments of calls, and then for local memory.
@@ -164,7 +165,7 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
 /// # Errors
 /// A part of the text that cannot be read.
 pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
-    let ptx = ends::trap_before_exits(&ptx);
+    let ptx = ends::trap_before_exits(&hints::without(&ptx));
     let ptx = exact_nans::rewrite(&ptx)?;
     let ptx = loops::keep(&ptx)?;
     if verify(&ptx).is_ok() {

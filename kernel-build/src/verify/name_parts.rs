@@ -9,8 +9,8 @@ use super::variable::type_size;
 /// Parts of the names of instructions that access memory.
 const MEMORY: &[&str] = &[
     "global", "shared", "local", "const", "param", "weak", "relaxed", "acquire", "release", "acq_rel",
-    "volatile", "mmio", "cta", "cluster", "gpu", "sys", "nc", "v2", "v4", "ca", "cg", "cs", "lu", "cv", "wb",
-    "wt", "add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas", "noftz",
+    "volatile", "mmio", "cta", "cluster", "gpu", "sys", "nc", "v2", "v4", "v8", "ca", "cg", "cs", "lu", "cv",
+    "wb", "wt", "add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas", "noftz",
 ];
 /// Parts of the names of barriers and exchanges.
 const TOGETHER: &[&str] = &[

@@ -38,7 +38,7 @@ const ARITHMETIC: &[&str] = &[
 ];
 /// Instructions of whose results LLVM believes sign bits, also of NaNs.
 const SIGNED: &[&str] = &["neg", "abs", "copysign", "min", "max"];
-const FLOATS: &[&str] = &["f16", "f16x2", "bf16", "bf16x2", "f32", "f64"];
+const FLOATS: &[&str] = &["f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64"];
 
 /// What an instruction does with the bits of NaNs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

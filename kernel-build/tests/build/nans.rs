@@ -248,8 +248,43 @@ fn functions_that_never_return_end_for_sm_100() {
              if let (Some(o), Some(x)) = (out.get_mut(i), input.get(i.get())) { *o = x.checked_mul(3).unwrap(); }
          }";
     let package = package("unwraps", source);
-    if let Some(module) = compile_with(&Kernels::new(package.path()).architecture("sm_100")) {
+    if let Some(module) = compile_with(&Kernels::new(package.path()).architecture("sm_103")) {
         let ptx = module.unwrap().ptx;
         assert!(ptx.contains(".noreturn"), "{ptx}");
+    }
+}
+
+/// From sm_100 on, LLVM writes sums of two floats at once, loads of 32 bytes, loads whose bytes are
+/// not all read, and the smaller of two halves.
+#[test]
+fn instructions_that_sm_100_brings_are_proved() {
+    let source = "#[derive(Clone, Copy, device_std::bytemuck::Pod, device_std::bytemuck::Zeroable, Element)]
+         #[bytemuck(crate = \"device_std::bytemuck\")]
+         #[repr(C, align(32))]
+         pub struct Eight([f32; 8]);
+         #[kernel]
+         fn sums(i: Index1, a: &[f32], out: PerThreadChunk<f32, 4>) {
+             let (read, had): ([f32; 4], [f32; 4]) = (a.chunk_or(i.get(), 0.5), out.get_or(i, 0.5));
+             out.set(i, core::array::from_fn(|lane| had[lane] + read[lane]));
+         }
+         #[kernel]
+         fn some(i: Index1, a: &[Eight], mut out: PerThread<f32>) {
+             if let (Some(o), Some(a)) = (out.get_mut(i), a.get(i.get())) {
+                 *o = a.0[0] + a.0[1] + a.0[2] + a.0[3] + a.0[5] + a.0[6];
+             }
+         }
+         #[kernel]
+         fn smaller(i: Index1, a: &[[u16; 2]], mut out: PerThread<[u16; 2]>) {
+             if let (Some(o), Some(a)) = (out.get_mut(i), a.get(i.get())) {
+                 *o = [a[0].min(o[0]), a[1].min(o[1])];
+             }
+         }";
+    let package = package("sm100", source);
+    // sm_103 has the version of PTX that all of them need.
+    if let Some(module) = compile_with(&Kernels::new(package.path()).architecture("sm_103")) {
+        let ptx = module.unwrap().ptx;
+        for part in [".f32x2", ".v8.", "min.u16x2"] {
+            assert!(ptx.contains(part), "{part}: {ptx}");
+        }
     }
 }
