@@ -22,6 +22,7 @@ mod values;
 use std::error::Error;
 use std::path::PathBuf;
 
+use crate::interpreter::Interpreter;
 use case::Case;
 use project::Project;
 use refused::How;
@@ -89,7 +90,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     project.write(seed, &cases)?;
-    project.build_ptx(cases.len())?;
+    let ptx = project.build_ptx(cases.len())?;
+    interpret(seed, &ptx, &cases)?;
     if options.only_ptx {
         println!("SKIPPED: the host's build of the kernels, and their runs");
         return Ok(());
@@ -101,6 +103,28 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         binary.display()
     );
     project.run(&binary)
+}
+
+/// Runs the PTX of each kernel, and compares its bytes with the reference.
+fn interpret(seed: u64, ptx: &str, cases: &[Case]) -> Result<(), Box<dyn Error>> {
+    let interpreter = Interpreter::new(ptx)?;
+    let mut failed = 0;
+    for case in cases {
+        if let Err(error) = case.interpret(&interpreter) {
+            println!("FAILED: the PTX of {} of seed {seed}: {error}", case.name);
+            failed += 1;
+        }
+    }
+    let count = cases.len();
+    println!(
+        "interpreted PTX: {} of {count} kernels of seed {seed} give the expected bytes",
+        count - failed
+    );
+    if failed == 0 {
+        Ok(())
+    } else {
+        Err("the PTX of kernels differs from the reference".into())
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod coexist;
 mod fuzz_kernels;
 mod hazards;
 mod instructions;
+mod interpreter;
 mod invariants;
 mod kernel_report;
 mod mutants;

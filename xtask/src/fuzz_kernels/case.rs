@@ -4,6 +4,10 @@
 use super::emit;
 use super::program::{Bits, Position, Program, Ty};
 use super::reference;
+use crate::interpreter::{self, Interpreter};
+
+/// Enough shared memory for each kernel.
+const SHARED_BYTES: usize = 96 << 10;
 
 /// A kernel that is launched once.
 pub(super) struct Case {
@@ -77,6 +81,78 @@ impl Case {
             arguments: scalars.chain(inputs).chain(outputs).collect(),
             name,
         }
+    }
+
+    /// The threads of a block: those that the source says, or as many as the host would take.
+    fn threads(&self) -> [u32; 3] {
+        let attribute = self
+            .source
+            .lines()
+            .find(|line| line.starts_with("#[kernel(block = "));
+        match attribute {
+            Some(line) => {
+                let mut sizes = line
+                    .split(|c: char| !c.is_ascii_digit())
+                    .filter_map(|size| size.parse().ok());
+                let mut next = || sizes.next().unwrap_or(1);
+                [next(), next(), 1]
+            }
+            None => match self.grid.len() {
+                1 => [128, 1, 1],
+                2 => [32, 4, 1],
+                _ => [8, 4, 4],
+            },
+        }
+    }
+
+    /// Runs the kernel's PTX, and compares the bytes of each output.
+    ///
+    /// # Errors
+    /// What differs, or what the interpreter says.
+    pub(super) fn interpret(&self, interpreter: &Interpreter) -> Result<(), String> {
+        let passed: Vec<_> = self
+            .arguments
+            .iter()
+            .map(|argument| match argument {
+                Argument::Scalar { bytes, .. } => interpreter::Argument::Value(bytes.clone()),
+                Argument::Input { len, bytes, .. }
+                | Argument::Output {
+                    len, initial: bytes, ..
+                } => interpreter::Argument::Memory {
+                    bytes: bytes.clone(),
+                    len: *len as u64,
+                },
+            })
+            .collect();
+        let mut extent = [1; 3];
+        for (to, from) in extent.iter_mut().zip(&self.grid) {
+            *to = *from as u64;
+        }
+        let memory = interpreter.launch(&self.name, extent, self.threads(), SHARED_BYTES, &passed)?;
+        let arguments = self
+            .arguments
+            .iter()
+            .filter(|argument| !matches!(argument, Argument::Scalar { .. }));
+        for (number, (argument, found)) in arguments.zip(&memory).enumerate() {
+            let (expected, len) = match argument {
+                Argument::Output { expected, len, .. } => (expected, *len),
+                Argument::Input { bytes, len, .. } => (bytes, *len),
+                Argument::Scalar { .. } => continue,
+            };
+            if expected != found {
+                let size = expected.len() / len.max(1);
+                let differs = |at: &usize| expected[at * size..][..size] != found[at * size..][..size];
+                let wrong: Vec<usize> = (0..len).filter(differs).collect();
+                let first = wrong.first().copied().unwrap_or(0);
+                return Err(format!(
+                    "memory {number}: {} of {len} elements differ; element {first} is {:02x?} instead of {:02x?}",
+                    wrong.len(),
+                    &found[first * size..][..size],
+                    &expected[first * size..][..size]
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The source of the function that launches the kernel. Appends the function's data to `data`.

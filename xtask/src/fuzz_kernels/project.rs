@@ -180,14 +180,15 @@ impl Project {
     }
 
     /// Builds the kernels for the GPU, as users build theirs, and assembles them with `ptxas`.
-    pub(super) fn build_ptx(&self, count: usize) -> Result<()> {
+    pub(super) fn build_ptx(&self, count: usize) -> Result<String> {
         let module = self.compile("kernels")?;
         if module.entries.len() != count {
             return Err(format!("{count} kernels became {} entries", module.entries.len()).into());
         }
         println!("{count} kernels are built, by {}", module.compiler);
         ptxas::assemble_quietly(&module.ptx)?;
-        self.put("kernels.ptx", module.ptx)
+        self.put("kernels.ptx", &module.ptx)?;
+        Ok(module.ptx)
     }
 
     pub(super) fn build_host(&self) -> Result<PathBuf> {
