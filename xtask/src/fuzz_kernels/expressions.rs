@@ -82,7 +82,68 @@ impl Generator {
     }
 
     fn stmts(&mut self, count: usize, depth: usize, scope: &mut Scope) -> Vec<Stmt> {
-        (0..count).map(|_| self.stmt(depth, scope)).collect()
+        let mut stmts = Vec::new();
+        for _ in 0..count {
+            if depth > 0 && self.random.chance(1, 6) {
+                stmts.extend(self.guarded(depth, scope));
+            } else {
+                stmts.push(self.stmt(depth, scope));
+            }
+        }
+        stmts
+    }
+
+    /// A small number, and a branch that computes with it where it lies in a range. LLVM knows the
+    /// range there, and simplifies by it: sums, shifts and products that cannot overflow, and
+    /// conversions of them.
+    fn guarded(&mut self, depth: usize, scope: &mut Scope) -> [Stmt; 3] {
+        let of = |ty, node| Expr { ty, node };
+        let (ty, to) = (self.random.pick(&Ty::INTEGERS), self.random.pick(&Ty::INTEGERS));
+        let bits = 8 * ty.bytes() as u64;
+        let fit = |value: u64| if bits == 32 { value & 0xffff_ffff } else { value };
+        let constant = |value: u64| Box::new(of(ty, Node::Const(fit(value))));
+        let most = (1_u64 << self.random.within(1, 5)) - 1;
+        let any = Box::new(self.expr(ty, depth, scope));
+        let small = of(ty, Node::Binary(Binary::And, any, constant(most)));
+        let small = Node::Binary(Binary::Sub, Box::new(small), constant(most / 2));
+        let (number, result) = (self.local(), self.local());
+        let value = || of(ty, Node::Local(number));
+        let least = (self.random.below(3) as u64).wrapping_neg();
+        let largest = least.wrapping_add(self.random.within(1, 4) as u64);
+        let in_range = Cond::And(
+            Box::new(Cond::Compare(Comparison::LessOrEqual, *constant(least), value())),
+            Box::new(Cond::Compare(
+                Comparison::LessOrEqual,
+                value(),
+                *constant(largest),
+            )),
+        );
+        let operator = self.random.pick(&[
+            Binary::Shl,
+            Binary::Shl,
+            Binary::Mul,
+            Binary::Shr,
+            Binary::Add,
+            Binary::Sub,
+            Binary::Rotate,
+        ]);
+        let by = match operator {
+            Binary::Mul => 1 << (bits - 1 - self.random.below(4) as u64),
+            Binary::Add | Binary::Sub => self.constant(ty),
+            _ => bits - 1 - self.random.below(4) as u64,
+        };
+        let computed = of(ty, Node::Binary(operator, Box::new(value()), constant(by)));
+        let before = self.leaf(to, scope);
+        scope.locals.extend([(number, ty), (result, to)]);
+        [
+            Stmt::Let(number, of(ty, small)),
+            Stmt::Let(result, of(to, before)),
+            Stmt::If(
+                in_range,
+                vec![Stmt::Assign(result, of(to, Node::Cast(Box::new(computed))))],
+                Vec::new(),
+            ),
+        ]
     }
 
     fn local(&mut self) -> usize {

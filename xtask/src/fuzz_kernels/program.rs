@@ -81,6 +81,8 @@ pub(super) enum Unary {
     SwapBytes,
     ReverseBits,
     Abs,
+    /// The root of the absolute value. LLVM takes `if x < 0.0 { NAN } else { sqrt(x) }` for
+    /// `sqrt(x)`, for every target, so a canonical NaN of a negative number gets other bits.
     Sqrt,
     Floor,
     Ceil,

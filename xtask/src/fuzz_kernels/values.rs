@@ -78,7 +78,7 @@ pub(super) fn unary(operator: Unary, ty: Ty, a: Bits) -> Bits {
         Unary::SwapBytes => with_integer!(ty, T => T::of(a).swap_bytes().bits()),
         Unary::ReverseBits => with_integer!(ty, T => T::of(a).reverse_bits().bits()),
         Unary::Abs => with_float!(ty, T => T::of(a).abs().bits()),
-        Unary::Sqrt => with_float!(ty, T => T::of(a).sqrt().bits()),
+        Unary::Sqrt => with_float!(ty, T => T::of(a).abs().sqrt().bits()),
         Unary::Floor => with_float!(ty, T => T::of(a).floor().bits()),
         Unary::Ceil => with_float!(ty, T => T::of(a).ceil().bits()),
         Unary::Trunc => with_float!(ty, T => T::of(a).trunc().bits()),

@@ -190,9 +190,9 @@ fn convert(parts: &[&str], x: u64) -> Option<u64> {
         ('f', 32) if !has("rz") && !has("rm") && !has("rp") => f32_bits(flush(whole(value) as f32, parts)),
         ('f', 64) => f64_bits(whole(value)),
         ('f', _) => return None,
-        // PTX: of a NaN, 0 or the smallest number. GPUs give what this gives.
-        ('s', bits) if value.is_nan() => mask(1 << (bits.max(32) - 1), bits),
-        (_, bits) if value.is_nan() => mask(1 << (bits.max(32) - 1), bits),
+        // PTX ISA, `cvt`, "floating-point to integer".
+        (_, bits) if value.is_nan() && bits < 64 && from.1 == 32 => 0,
+        (_, bits) if value.is_nan() => 1 << (bits - 1),
         ('s', bits) => {
             let most = (1_i128 << (bits - 1)) - 1;
             mask((whole(value) as i128).clamp(-most - 1, most) as u64, bits)
