@@ -480,7 +480,7 @@ impl Emitter<'_> {
                     Unary::SwapBytes => format!("({a}).swap_bytes()"),
                     Unary::ReverseBits => format!("({a}).reverse_bits()"),
                     Unary::Abs => format!("({a}).abs()"),
-                    Unary::Sqrt => format!("Float::sqrt(Float::abs({a}))"),
+                    Unary::Sqrt => format!("Float::sqrt(({a}).abs())"),
                     Unary::Floor => format!("Float::floor({a})"),
                     Unary::Ceil => format!("Float::ceil({a})"),
                     Unary::Trunc => format!("Float::trunc({a})"),
