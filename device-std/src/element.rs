@@ -6,7 +6,8 @@ use crate::hash::Layout;
 /// layout is the same on host and device.
 ///
 /// Integers, floats and arrays of elements implement it; with the feature `half`, `half::f16` and
-/// `half::bf16` do too. `#[derive(Element)]` implements it for `#[repr(C)]` structs of elements.
+/// `half::bf16` do too, and with the feature `num-complex` so does `num_complex::Complex` of an
+/// element. `#[derive(Element)]` implements it for `#[repr(C)]` structs of elements.
 ///
 /// ```
 /// use device_std::Element;
@@ -90,6 +91,21 @@ macro_rules! halves {
 }
 #[cfg(feature = "half")]
 halves!(f16 bf16);
+
+// SAFETY: `Complex` is `repr(C)`, two parts of one type and so without padding. The hash holds both
+// fields.
+#[cfg(feature = "num-complex")]
+unsafe impl<T: Element> Element for num_complex::Complex<T> {
+    const LAYOUT: u64 = Layout::of::<Self>("Complex")
+        .field("re", core::mem::offset_of!(Self, re), T::LAYOUT)
+        .field("im", core::mem::offset_of!(Self, im), T::LAYOUT)
+        .finish();
+}
+// SAFETY: the `Element` above has the same layout, and every bit pattern is a value.
+#[cfg(feature = "num-complex")]
+unsafe impl<T: Element> Scalar for num_complex::Complex<T> {
+    const LAYOUT: u64 = <Self as Element>::LAYOUT;
+}
 
 // SAFETY: `bool` is one byte, 0 or 1, on host and device.
 unsafe impl Scalar for bool {
