@@ -438,3 +438,132 @@ impl Transforms {
         [bytes.div_ceil(4).saturating_mul(u64::from(passes.max(1))), 1, 1]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [Kind; 3] = [Kind::ComplexToComplex, Kind::RealToComplex, Kind::ComplexToReal];
+
+    /// The indices of all elements of one side.
+    fn elements(places: &Places) -> Vec<usize> {
+        let mut all = Vec::new();
+        for signal in 0..places.batch {
+            for x in 0..places.sizes[0] {
+                for y in 0..places.sizes[1] {
+                    for z in 0..places.sizes[2] {
+                        let row = (x * places.rows + y) * places.row + z;
+                        all.push(signal * places.distance + row * places.stride);
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn is_each_once(mut places: Vec<usize>) -> bool {
+        let all = places.len();
+        places.sort_unstable();
+        places.dedup();
+        places.len() == all
+    }
+
+    fn placement(numbers: [usize; 4]) -> Placement {
+        let [row, rows, stride, distance] = numbers.map(|number: usize| number.checked_sub(1));
+        Placement {
+            stride,
+            row,
+            rows,
+            distance,
+        }
+    }
+
+    /// All small shapes: what is accepted is in bounds, and written elements are written once.
+    #[test]
+    fn accepted_shapes_stay_in_bounds_and_write_no_element_twice() {
+        let (mut accepted, mut refused) = (0, 0);
+        for code in 0..2 * 4_u32.pow(3) * 5_u32.pow(4) {
+            let mut rest = code;
+            let mut digit = |base: u32| {
+                let digit = rest % base;
+                rest /= base;
+                digit as usize
+            };
+            let sizes = [digit(2) + 1, digit(4), digit(4)];
+            let batch = digit(4);
+            // Not given, or 0, 1, 3 and 7.
+            let given = [(); 4].map(|()| [0, 1, 2, 4, 8][digit(5)]);
+            let shape = Shape {
+                batch,
+                input: placement(given),
+                output: placement(given),
+                ..Shape::new(3, sizes)
+            };
+            for kind in KINDS {
+                let Ok(transforms) = Transforms::new(&shape, kind, 4) else {
+                    refused += 1;
+                    continue;
+                };
+                accepted += 1;
+                let (read, written) = (elements(&transforms.input), elements(&transforms.output));
+                assert_eq!(
+                    read.iter().max(),
+                    Some(&(transforms.input.reach - 1)),
+                    "{shape:?}"
+                );
+                assert_eq!(
+                    written.iter().max(),
+                    Some(&(transforms.output.reach - 1)),
+                    "{shape:?}"
+                );
+                assert!(is_each_once(written), "{shape:?}");
+                // cuFFT may write the input of a transform to real numbers.
+                assert!(kind != Kind::ComplexToReal || is_each_once(read), "{shape:?}");
+            }
+        }
+        assert!(accepted > 5000 && refused > 5000, "{accepted} {refused}");
+    }
+
+    /// Signals behind each other, between the elements of one another, and side by side in longer
+    /// rows; columns of a matrix.
+    #[test]
+    fn usual_places_may_be_written() {
+        let place = Placement::new;
+        for shape in [
+            Shape::plane(3, 4).batch(5),
+            Shape::line(8).batch(4).output(place().stride(4).distance(1)),
+            Shape::plane(4, 3).batch(2).output(place().row(6).distance(3)),
+            Shape::line(10).batch(7).output(place().stride(7).distance(1)),
+        ] {
+            let checked = Transforms::new(&shape, Kind::ComplexToComplex, 4);
+            assert!(checked.is_ok(), "{shape:?}: {checked:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_whose_sums_overflow_are_refused() {
+        let numbers = [1, 2, 3, 1 << 20, 1 << 32, 1 << 61, usize::MAX / 2, usize::MAX];
+        let (mut accepted, mut refused) = (0, 0);
+        for code in 0..8_usize.pow(5) {
+            let [len, rows, batch, stride, distance] =
+                [1, 8, 64, 512, 4096].map(|place| numbers[code / place % 8]);
+            let apart = Placement::new().stride(stride).distance(distance);
+            let shape = Shape::plane(rows, len).batch(batch).input(apart);
+            match Transforms::new(&shape, Kind::ComplexToComplex, 8) {
+                Ok(transforms) => {
+                    accepted += 1;
+                    let wide = [len, rows, batch, stride, distance].map(|number| number as u128);
+                    let [len, rows, batch, stride, distance] = wide;
+                    let reach = (batch - 1) * distance + (rows * len - 1) * stride + 1;
+                    assert_eq!(transforms.input.reach as u128, reach, "{shape:?}");
+                    assert!(reach * 16 <= isize::MAX as u128, "{shape:?}");
+                }
+                Err(why) => {
+                    refused += 1;
+                    assert!(matches!(why, ShapeError::TooLarge { .. }), "{shape:?}: {why}");
+                }
+            }
+        }
+        assert!(accepted > 100 && refused > 10_000, "{accepted} {refused}");
+    }
+}

@@ -50,6 +50,7 @@ pub(super) const SOURCES: [Source; 15] = [
     Source::new("simulator", "cuda-handoff-simulator", "cuda_rt_simulator", ""),
     Source::new("timeline", "cuda-handoff-timeline", "cuda_rt_timeline", ""),
     Source::new("cublas", "cuda-handoff-cublas", "cuda_rt_cublas", "half"),
+    Source::new("cufft", "cuda-handoff-cufft", "cuda_rt_cufft", ""),
     // Built as without Python.
     Source::new(
         "python",
@@ -62,7 +63,7 @@ pub(super) const SOURCES: [Source; 15] = [
         "device-std",
         "cuda-handoff-device",
         "device_std",
-        "half,rustacuda",
+        "half,num-complex,rustacuda",
     ),
     Source {
         list: "device-std-on-the-device",
