@@ -26,7 +26,7 @@ const DEVICE: &str = "nvptx64-nvidia-cuda";
 
 /// The published crates. The feature `nvtx` is left out: it adds no callable item, and needs
 /// libclang.
-pub(super) const SOURCES: [Source; 15] = [
+pub(super) const SOURCES: [Source; 16] = [
     Source::new(
         "runtime",
         "cuda-handoff-runtime",
