@@ -1,9 +1,9 @@
 //! What a transform costs the host: through `Plan::forward`, and by the raw call of cuFFT with
 //! nothing around it. Needs a GPU with cuFFT.
 //!
-//! All ways enqueue the same transform of a short signal on the same stream. A sample is the mean of
-//! some hundred calls; samples of all ways take turns, and medians are printed with their ratios to
-//! the raw call. To show where the difference comes from, raw calls are measured again in the
+//! All ways enqueue the same transform of a short signal on the same stream. A sample is the mean
+//! of some hundred calls; samples of all ways take turns, and medians are printed with their ratios
+//! to the raw call. To show where the difference comes from, raw calls are measured again in the
 //! relaxed capture mode, in which `Plan::forward` makes them.
 
 #![allow(clippy::disallowed_methods, reason = "raw calls are what is compared")]

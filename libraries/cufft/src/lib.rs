@@ -1,9 +1,9 @@
 //! cuFFT for `cuda-handoff`, without unsafe code.
 //!
-//! A [`Plan`] belongs to one stream, by its type, and transforms signals of one [`Shape`]. Its calls
-//! take device memory of this stream, and are enqueued there; memory comes and goes by handoffs, as
-//! for all work of a stream. cuFFT is found and loaded when the program runs. On simulated devices
-//! the same calls run on the CPU, so programs and tests need no GPU.
+//! A [`Plan`] belongs to one stream, by its type, and transforms signals of one [`Shape`]. Its
+//! calls take device memory of this stream, and are enqueued there; memory comes and goes by
+//! handoffs, as for all work of a stream. cuFFT is found and loaded when the program runs. On
+//! simulated devices the same calls run on the CPU, so programs and tests need no GPU.
 //!
 //! ```
 //! use cuda_rt::Device;
@@ -26,8 +26,8 @@
 //!
 //! # Contents
 //!
-//! - **shapes**: [`Shape::line`], [`Shape::plane`], [`Shape::volume`], [`Shape::batch`]; memory with
-//!   gaps: [`Placement`]
+//! - **shapes**: [`Shape::line`], [`Shape::plane`], [`Shape::volume`], [`Shape::batch`]; memory
+//!   with gaps: [`Placement`]
 //! - **transforms**: [`Plan::forward`], [`Plan::inverse`], [`Plan::forward_in_place`],
 //!   [`Plan::inverse_in_place`], of `f32` and `f64`; from and to real numbers, the plans
 //!   `Plan<R, Complex<R>, S>` and `Plan<Complex<R>, R, S>`
@@ -47,13 +47,13 @@
 //! # Who validates what
 //!
 //! rustc proves that memory belongs to the stream, and that an output is no input. This crate
-//! checks lengths, strides, distances and alignments, with overflow. cuFFT is trusted to do what its
-//! documentation says.
+//! checks lengths, strides, distances and alignments, with overflow. cuFFT is trusted to do what
+//! its documentation says.
 //!
 //! # What is not caught
 //!
-//! Numbers: infinities, NaN and rounding are those of cuFFT. Two versions may round differently, and
-//! so do a GPU and the simulated device. Which lengths cuFFT refuses, only cuFFT says
+//! Numbers: infinities, NaN and rounding are those of cuFFT. Two versions may round differently,
+//! and so do a GPU and the simulated device. Which lengths cuFFT refuses, only cuFFT says
 //! (`CUFFT_INVALID_SIZE`); the simulated device takes each.
 //!
 //! # Adding it to a program

@@ -20,7 +20,7 @@ use crate::shape::{Shape, Transforms};
 ///
 /// | | methods |
 /// |---|---|
-/// | `Plan<Complex<R>, Complex<R>, S>` | [`forward`](Self::forward), [`inverse`](Self::inverse), [`forward_in_place`](Self::forward_in_place), [`inverse_in_place`](Self::inverse_in_place) |
+/// | `Plan<Complex<R>, Complex<R>, S>` | `forward`, `inverse`, and each `_in_place` |
 /// | `Plan<R, Complex<R>, S>` | `forward` |
 /// | `Plan<Complex<R>, R, S>` | `inverse`, which destroys its input |
 ///

@@ -333,7 +333,8 @@ pub(crate) struct Description {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DescribedPlaces {
-    /// The sizes of the array in which the signal stands. cuFFT does not read the first that counts.
+    /// The sizes of the array in which the signal stands. cuFFT does not read the first that
+    /// counts.
     pub(crate) array: [c_longlong; 3],
     pub(crate) stride: c_longlong,
     pub(crate) distance: c_longlong,
