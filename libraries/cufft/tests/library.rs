@@ -230,6 +230,9 @@ fn handles_are_used_again_for_the_same_shape_and_never_destroyed() {
             made[1].starts_with("area 1 ") && made[2].starts_with("C2C 1 "),
             "{made:?}"
         );
+        // While it is used nobody else gets it.
+        drop(line(&compute));
+        assert_eq!(calls()[0], "create 3");
         drop(there);
         // Another shape, another type, and another batch have handles of their own.
         for (index, shape) in [Shape::line(9), Shape::line(8).batch(2), Shape::plane(1, 8)]
@@ -237,16 +240,16 @@ fn handles_are_used_again_for_the_same_shape_and_never_destroyed() {
             .enumerate()
         {
             drop(ComplexPlan::new(&compute, shape).unwrap());
-            assert_eq!(calls()[0], format!("create {}", 3 + index));
+            assert_eq!(calls()[0], format!("create {}", 4 + index));
         }
         drop(Plan::<f32, Complex<f32>, _>::new(&compute, Shape::line(8)).unwrap());
-        assert_eq!(calls()[0], "create 6");
+        assert_eq!(calls()[0], "create 7");
         // GPUs have handles of their own.
         cuda_rt::devices! { Second; }
         let second = Device::bind::<Second>(1).unwrap();
         let stream = second.stream::<Compute<_>>().unwrap();
         drop(Plan::<Complex<f32>, Complex<f32>, _>::new(&stream, Shape::line(8)).unwrap());
-        assert_eq!(calls()[0], "create 7");
+        assert_eq!(calls()[0], "create 8");
     });
 }
 
