@@ -56,6 +56,26 @@ pub unsafe trait Real: Element {
 ///
 /// # Safety
 /// Sealed: `KIND` is the transform of these types.
+///
+/// ```
+/// # cuda_rt::streams! { pub Compute; }
+/// use cuda_rt::{DeviceBuffer, Element, StreamTag};
+/// use cuda_rt_cufft::{Complex, Plan, Result, Shape, Transform};
+///
+/// /// Memory for the output of a plan.
+/// fn output<I: Transform<O>, O: Element, S: StreamTag>(
+///     stream: &cuda_rt::Stream<S>,
+///     plan: &Plan<I, O, S>,
+/// ) -> Result<DeviceBuffer<O, S>> {
+///     Ok(stream.alloc_zeroed(plan.output_len())?)
+/// }
+///
+/// # let gpu = cuda_rt::Device::open_or_simulate()?;
+/// let compute = gpu.stream::<Compute>()?;
+/// let plan = Plan::<f64, Complex<f64>, _>::new(&compute, Shape::plane(4, 6))?;
+/// assert_eq!(output(&compute, &plan)?.len(), 4 * (6 / 2 + 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "cuFFT has no transform from `{Self}` to `{O}`",
     label = "no transform of such elements",
@@ -65,12 +85,14 @@ pub unsafe trait Transform<O>: Element {
     /// `f32` or `f64`.
     type Real: Real;
     #[doc(hidden)]
-    const KIND: Kind;
+    const KIND: TransformKind;
 }
 
-/// What is read and written. Only this crate reads it.
+/// What is read and written. Only this crate makes and reads it.
+pub struct TransformKind(pub(crate) Kind);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     ComplexToComplex,
     RealToComplex,
     ComplexToReal,
@@ -79,17 +101,17 @@ pub enum Kind {
 // SAFETY: both are complex.
 unsafe impl<R: Real> Transform<Complex<R>> for Complex<R> {
     type Real = R;
-    const KIND: Kind = Kind::ComplexToComplex;
+    const KIND: TransformKind = TransformKind(Kind::ComplexToComplex);
 }
 // SAFETY: real numbers are read, and complex ones written.
 unsafe impl<R: Real> Transform<Complex<R>> for R {
     type Real = R;
-    const KIND: Kind = Kind::RealToComplex;
+    const KIND: TransformKind = TransformKind(Kind::RealToComplex);
 }
 // SAFETY: complex numbers are read, and real ones written.
 unsafe impl<R: Real> Transform<R> for Complex<R> {
     type Real = R;
-    const KIND: Kind = Kind::ComplexToReal;
+    const KIND: TransformKind = TransformKind(Kind::ComplexToReal);
 }
 
 type During = &'static str;

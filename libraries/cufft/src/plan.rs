@@ -123,7 +123,7 @@ impl<I: Transform<O>, O, S: StreamTag> Plan<I, O, S> {
         S::Device: Live,
     {
         let refused = refusal("Plan::new");
-        let transforms = Transforms::new(&shape, I::KIND, size_of::<I::Real>()).map_err(refused)?;
+        let transforms = Transforms::new(&shape, I::KIND.0, size_of::<I::Real>()).map_err(refused)?;
         let gpu = stream.device();
         if gpu.is_simulated() {
             if cfg!(not(feature = "simulator")) {
@@ -132,7 +132,7 @@ impl<I: Transform<O>, O, S: StreamTag> Plan<I, O, S> {
             return Ok(Self::from_parts(stream, Engine::Simulated, transforms));
         }
         let ordinal = gpu.properties().ordinal;
-        let description = transforms.describe(I::Real::FUNCTIONS.number(I::KIND));
+        let description = transforms.describe(I::Real::FUNCTIONS.number(I::KIND.0));
         let take = |_: RawStream| SharedHandle::take(ordinal, description);
         // SAFETY: the call makes a handle, or takes one, and enqueues nothing on the stream. What
         // cuFFT writes to a new handle's own memory is done when it returns.
@@ -183,6 +183,19 @@ impl<I: Transform<O>, O, S: StreamTag> Plan<I, O, S> {
     }
 
     /// Elements that the input needs: up to the last one that is read.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// use cuda_rt_cufft::{Complex, Placement, Plan, Shape};
+    ///
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// # let compute = gpu.stream::<Compute>()?;
+    /// // Windows of 8 elements, each of which begins 4 elements behind the one before.
+    /// let windows = Shape::line(8).batch(3).input(Placement::new().distance(4));
+    /// let plan = Plan::<f32, Complex<f32>, _>::new(&compute, windows)?;
+    /// assert_eq!((plan.input_len(), plan.output_len()), (2 * 4 + 8, 3 * 5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn input_len(&self) -> usize {
         self.transforms.input.reach
     }

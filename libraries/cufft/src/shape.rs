@@ -30,6 +30,13 @@ use crate::ffi::cufftType;
 /// plan.forward(&signals, &mut spectra)?;
 /// let spectra = compute.copy_to_vec(&spectra)?; // one behind the other
 /// assert_eq!(spectra, [4.0, 0.0, 0.0, 2.0, 2.0, 2.0].map(Complex::from));
+///
+/// // Ten images of 4 rows and 6 columns, and volumes that go back into longer memory.
+/// let plan = Plan::<f32, Complex<f32>, _>::new(&compute, Shape::plane(4, 6).batch(10))?;
+/// assert_eq!((plan.input_len(), plan.output_len()), (10 * 4 * 6, 10 * 4 * 4));
+/// let padded = Shape::volume(2, 4, 6).output(Placement::new().row(8));
+/// let plan = Plan::<Complex<f32>, f32, _>::new(&compute, padded)?;
+/// assert_eq!((plan.input_len(), plan.output_len()), (2 * 4 * 4, 7 * 8 + 6));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

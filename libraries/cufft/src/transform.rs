@@ -78,6 +78,21 @@ impl<R: Real, S: StreamTag> Plan<Complex<R>, Complex<R>, S> {
     /// # Errors
     /// As [`forward`](Self::forward), and [`FftError::Shape`] if the shape has other places for the
     /// output than for the input.
+    ///
+    /// ```
+    /// # cuda_rt::streams! { pub Compute; }
+    /// use cuda_rt_cufft::{Complex, Plan, Shape};
+    ///
+    /// # let gpu = cuda_rt::Device::open_or_simulate()?;
+    /// let compute = gpu.stream::<Compute>()?;
+    /// let plan = Plan::<Complex<f32>, Complex<f32>, _>::new(&compute, Shape::line(4))?;
+    /// let mut signal = compute.alloc_from_slice(&[1.0, 0.0, 0.0, 0.0].map(Complex::from))?;
+    /// plan.forward_in_place(&mut signal)?;
+    /// assert_eq!(compute.copy_to_vec(&signal)?, [Complex::from(1.0); 4]);
+    /// plan.inverse_in_place(&mut signal)?; // times four
+    /// assert_eq!(compute.copy_to_vec(&signal)?, [4.0, 0.0, 0.0, 0.0].map(Complex::from));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[track_caller]
     pub fn forward_in_place<W>(&self, signal: &mut DeviceSlice<Complex<R>, W>) -> Result<()>
     where
