@@ -110,7 +110,10 @@ fn the_lines_for_libraries_name_packages_of_the_repository() {
     let [all, python] = ["cuda-handoff", "cuda-handoff-python"];
     let [cublas, cufft] = ["cuda-handoff-cublas", "cuda-handoff-cufft"];
     let chapter = [cublas, cufft, all, python];
-    assert_eq!(found, [&chapter[..], &[all, python, all, cublas, all, cufft]].concat());
+    assert_eq!(
+        found,
+        [&chapter[..], &[all, python, all, cublas, all, cufft]].concat()
+    );
 }
 
 #[test]
