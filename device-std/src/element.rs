@@ -122,3 +122,27 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
 unsafe impl<T: Element, const N: usize> Scalar for [T; N] {
     const LAYOUT: u64 = <[T; N] as Element>::LAYOUT;
 }
+
+#[cfg(all(test, feature = "num-complex"))]
+mod tests {
+    use num_complex::Complex;
+
+    use super::*;
+
+    /// A kernel that reads pairs of floats is another kernel.
+    #[test]
+    fn complex_numbers_have_a_layout_of_their_own() {
+        let layouts = [
+            <Complex<f32> as Element>::LAYOUT,
+            <Complex<f64> as Element>::LAYOUT,
+            <Complex<i32> as Element>::LAYOUT,
+            <Complex<Complex<f32>> as Element>::LAYOUT,
+            <[f32; 2] as Element>::LAYOUT,
+            <f64 as Element>::LAYOUT,
+        ];
+        for (index, layout) in layouts.iter().enumerate() {
+            assert!(!layouts[..index].contains(layout), "{index}");
+        }
+        assert_eq!(size_of::<Complex<f32>>(), 2 * size_of::<f32>());
+    }
+}
