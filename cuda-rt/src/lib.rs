@@ -95,8 +95,8 @@
 //!   CUDA C++ at run time; [`kernel`] describes kernels of other compilers by hand
 //! - **whole programs**: [`pipeline`], [`timeline`], [`TimedEvent`], [`checker`]; figures and
 //!   events of programs that run for long: [`observability`], [`Device::metrics`]
-//! - **other libraries**: [`interop`]; cuBLAS: the package `cuda-handoff-cublas`; Python
-//!   modules: the package `cuda-handoff-python`
+//! - **other libraries**: [`interop`]; cuBLAS and cuFFT: the packages `cuda-handoff-cublas` and
+//!   `cuda-handoff-cufft`; Python modules: the package `cuda-handoff-python`
 //! - **what would go wrong without these types**, by the numbers in the documentation: [`hazards`]
 //!
 //! # Several GPUs

@@ -6,7 +6,8 @@ use crate::hash::Layout;
 /// layout is the same on host and device.
 ///
 /// Integers, floats and arrays of elements implement it; with the feature `half`, `half::f16` and
-/// `half::bf16` do too. `#[derive(Element)]` implements it for `#[repr(C)]` structs of elements.
+/// `half::bf16` do too, and with the feature `num-complex` so does `num_complex::Complex` of an
+/// element. `#[derive(Element)]` implements it for `#[repr(C)]` structs of elements.
 ///
 /// ```
 /// use device_std::Element;
@@ -91,6 +92,21 @@ macro_rules! halves {
 #[cfg(feature = "half")]
 halves!(f16 bf16);
 
+// SAFETY: `Complex` is `repr(C)`, two parts of one type and so without padding. The hash holds both
+// fields.
+#[cfg(feature = "num-complex")]
+unsafe impl<T: Element> Element for num_complex::Complex<T> {
+    const LAYOUT: u64 = Layout::of::<Self>("Complex")
+        .field("re", core::mem::offset_of!(Self, re), T::LAYOUT)
+        .field("im", core::mem::offset_of!(Self, im), T::LAYOUT)
+        .finish();
+}
+// SAFETY: the `Element` above has the same layout, and every bit pattern is a value.
+#[cfg(feature = "num-complex")]
+unsafe impl<T: Element> Scalar for num_complex::Complex<T> {
+    const LAYOUT: u64 = <Self as Element>::LAYOUT;
+}
+
 // SAFETY: `bool` is one byte, 0 or 1, on host and device.
 unsafe impl Scalar for bool {
     const LAYOUT: u64 = Layout::of::<bool>("bool").finish();
@@ -105,4 +121,28 @@ unsafe impl<T: Element, const N: usize> Element for [T; N] {
 // SAFETY: the `Element` above has the same layout, and every bit pattern is a value.
 unsafe impl<T: Element, const N: usize> Scalar for [T; N] {
     const LAYOUT: u64 = <[T; N] as Element>::LAYOUT;
+}
+
+#[cfg(all(test, feature = "num-complex"))]
+mod tests {
+    use num_complex::Complex;
+
+    use super::*;
+
+    /// A kernel that reads pairs of floats is another kernel.
+    #[test]
+    fn complex_numbers_have_a_layout_of_their_own() {
+        let layouts = [
+            <Complex<f32> as Element>::LAYOUT,
+            <Complex<f64> as Element>::LAYOUT,
+            <Complex<i32> as Element>::LAYOUT,
+            <Complex<Complex<f32>> as Element>::LAYOUT,
+            <[f32; 2] as Element>::LAYOUT,
+            <f64 as Element>::LAYOUT,
+        ];
+        for (index, layout) in layouts.iter().enumerate() {
+            assert!(!layouts[..index].contains(layout), "{index}");
+        }
+        assert_eq!(size_of::<Complex<f32>>(), 2 * size_of::<f32>());
+    }
 }

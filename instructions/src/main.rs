@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use cuda_rt::{AnyStream, Device, DeviceBuffer, Grid1, Handoff, Idle, PinnedBuffer, Priority, Stream};
 use cuda_rt_cublas::{Blas, Matrix, MatrixMut};
+use cuda_rt_cufft::{Complex, Plan, Shape};
 use device_kernels::{add, process, scale};
 
 cuda_rt::streams! {
@@ -68,6 +69,7 @@ impl Setting {
         all.push(self.item());
         all.extend(self.at_run_time());
         all.push(self.product());
+        all.push(self.transform());
         all
     }
 
@@ -276,6 +278,17 @@ impl Setting {
                 blas.gemm(1.0, a, b, 0.0, MatrixMut::new(&mut c, SIDE, SIDE))
                     .unwrap();
             }),
+        )
+    }
+
+    /// Over a cuFFT that does nothing.
+    fn transform(&self) -> Operation<'_> {
+        let plan = Plan::<f32, Complex<f32>, _>::new(&self.compute, Shape::line(LEN)).unwrap();
+        let signal = self.data();
+        let mut spectrum = self.compute.alloc_zeroed(plan.output_len()).unwrap();
+        (
+            "a Fourier transform by cuFFT",
+            Box::new(move || plan.forward(&signal, &mut spectrum).unwrap()),
         )
     }
 }

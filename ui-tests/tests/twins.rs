@@ -28,8 +28,10 @@ twins! {
     h01_read_on_another_thread;
     h01_read_without_handoff;
     h01_tensors_of_another_library;
+    h01_transform_of_another_streams_signal;
     h02_overwrite_in_next_round;
     h02_overwrite_while_read;
+    h02_transform_destroys_a_lent_spectrum;
     h03_host_function_of_another_stream;
     h02_written_while_lent_for_reading;
     h03_two_streams_write;
@@ -84,6 +86,7 @@ twins! {
     h25_event_enters_a_capture;
     h25_foreign_memory_in_a_capture;
     h25_pinned_memory_adopted_in_a_capture;
+    h25_plan_of_outside_in_a_capture;
     h25_updated_between_launches;
     h26_closure_borrows_the_stack;
     h26_closure_of_a_scope_borrows_from_its_body;
@@ -92,6 +95,7 @@ twins! {
     h28_wrong_element_type;
     h29_input_is_the_output;
     h29_product_into_its_own_factor;
+    h29_transform_into_its_own_input;
     h31_struct_without_repr_c;
     h32_scatter_through_a_slice;
     h32_shared_memory_read_while_written;

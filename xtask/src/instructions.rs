@@ -2,9 +2,9 @@
 //! in them, in docs/instructions.md.
 //!
 //! The program of the package `cuda-rt-instructions` repeats an operation under Callgrind, over a
-//! driver library that does nothing (`instructions/libcuda.c`), and over such a cuBLAS. The
-//! difference between two counts of repetitions is the cost of one, without the start and the end.
-//! It includes the few instructions of the empty libraries. Such counts do not depend on the
+//! driver library that does nothing (`instructions/libcuda.c`), and over such a cuBLAS and cuFFT.
+//! The difference between two counts of repetitions is the cost of one, without the start and the
+//! end. It includes the few instructions of the empty libraries. Such counts do not depend on the
 //! machine's speed or load. They change a little with the C library, whose allocator and `memcpy`
 //! are counted too.
 
@@ -28,8 +28,8 @@ const HEADING: &str = "\
 # Instructions of each call
 
 What `cuda-rt` itself costs, beside the driver: the instructions on the host of one operation in the
-steady state, over a driver library and a cuBLAS that do nothing, and the driver calls in them.
-x86-64, release build. `cargo xtask instructions` counts with Callgrind, and writes this page;
+steady state, over a driver library, a cuBLAS and a cuFFT that do nothing, and the driver calls in
+them. x86-64, release build. `cargo xtask instructions` counts with Callgrind, and writes this page;
 `--check` compares, and fails if a count differs by more than 3 percent. `there and back` is two
 handoffs.
 
@@ -161,6 +161,10 @@ impl Program {
         compile(
             "libraries/cublas/tests/null_cublas/libcublas.c",
             &library.join("libcublas.so.13"),
+        )?;
+        compile(
+            "libraries/cufft/tests/null_cufft/libcufft.c",
+            &library.join("libcufft.so.12"),
         )?;
         let binary = target.join("release/cuda-rt-instructions");
         Ok(Self { binary, library })

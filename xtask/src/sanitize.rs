@@ -149,7 +149,7 @@ fn parts(name: &str) -> (&str, Option<&str>) {
 }
 
 /// The package with the unit tests.
-const LIBRARIES: [&str; 8] = [
+const LIBRARIES: [&str; 9] = [
     "cuda-handoff-runtime",
     "cuda-handoff-driver",
     "cuda-handoff-driver-cuda",
@@ -158,6 +158,7 @@ const LIBRARIES: [&str; 8] = [
     "cuda-handoff-timeline",
     "cuda-handoff-pipeline",
     "cuda-handoff-cublas",
+    "cuda-handoff-cufft",
 ];
 
 /// The names of all binaries: `lib` for the unit tests, and the integration tests.

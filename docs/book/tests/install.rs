@@ -59,6 +59,7 @@ fn the_reference_names_packages_of_the_repository() {
         ("cuda-handoff", "cuda-rt"),
         ("cuda-handoff-kernels", "device-kernels"),
         ("cuda-handoff-cublas", "libraries/cublas"),
+        ("cuda-handoff-cufft", "libraries/cufft"),
         ("cuda-handoff-python", "libraries/python"),
         ("cuda-handoff-device", "device-std"),
     ];
@@ -92,8 +93,9 @@ fn the_reference_names_packages_of_the_repository() {
 fn the_lines_for_libraries_name_packages_of_the_repository() {
     let python = include_str!("../../../libraries/python/src/lib.rs").replace("//! ", "");
     let cublas = include_str!("../../../libraries/cublas/src/lib.rs").replace("//! ", "");
+    let cufft = include_str!("../../../libraries/cufft/src/lib.rs").replace("//! ", "");
     let mut found = Vec::new();
-    for text in [HOW_TO, &python, &cublas] {
+    for text in [HOW_TO, &python, &cublas, &cufft] {
         let dependencies = lines(text, "toml").filter(|line| line.contains("package = "));
         for line in dependencies {
             let package = value(line, "package").expect("the line names a package");
@@ -105,8 +107,13 @@ fn the_lines_for_libraries_name_packages_of_the_repository() {
             found.push(package.to_owned());
         }
     }
-    let [all, python, cublas] = ["cuda-handoff", "cuda-handoff-python", "cuda-handoff-cublas"];
-    assert_eq!(found, [cublas, all, python, all, python, all, cublas]);
+    let [all, python] = ["cuda-handoff", "cuda-handoff-python"];
+    let [cublas, cufft] = ["cuda-handoff-cublas", "cuda-handoff-cufft"];
+    let chapter = [cublas, cufft, all, python];
+    assert_eq!(
+        found,
+        [&chapter[..], &[all, python, all, cublas, all, cufft]].concat()
+    );
 }
 
 #[test]

@@ -26,7 +26,7 @@ const DEVICE: &str = "nvptx64-nvidia-cuda";
 
 /// The published crates. The feature `nvtx` is left out: it adds no callable item, and needs
 /// libclang.
-pub(super) const SOURCES: [Source; 15] = [
+pub(super) const SOURCES: [Source; 16] = [
     Source::new(
         "runtime",
         "cuda-handoff-runtime",
@@ -50,6 +50,7 @@ pub(super) const SOURCES: [Source; 15] = [
     Source::new("simulator", "cuda-handoff-simulator", "cuda_rt_simulator", ""),
     Source::new("timeline", "cuda-handoff-timeline", "cuda_rt_timeline", ""),
     Source::new("cublas", "cuda-handoff-cublas", "cuda_rt_cublas", "half"),
+    Source::new("cufft", "cuda-handoff-cufft", "cuda_rt_cufft", ""),
     // Built as without Python.
     Source::new(
         "python",
@@ -62,7 +63,7 @@ pub(super) const SOURCES: [Source; 15] = [
         "device-std",
         "cuda-handoff-device",
         "device_std",
-        "half,rustacuda",
+        "half,num-complex,rustacuda",
     ),
     Source {
         list: "device-std-on-the-device",
