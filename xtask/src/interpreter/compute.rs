@@ -276,21 +276,13 @@ fn of_integers(base: &str, parts: &[&str], (kind, bits): (char, u32), x: &[u64])
         "bfe" => {
             let (start, len) = (mask(q, 8) as u32, mask(*x.get(2)?, 8) as u32);
             let field = wide(kind, p, bits) >> start.min(127);
-            // The sign is that of the last bit of the field, or of the value.
-            let kept = len.min(64);
-            return Some(match (kept, kind) {
-                (0, _) => 0,
-                (kept, 's') if start + kept < bits => mask(signed(field as u64, kept) as u64, bits),
-                (kept, _) => mask(
-                    if kept >= bits {
-                        field as u64
-                    } else if kind == 's' {
-                        field as u64
-                    } else {
-                        mask(field as u64, kept)
-                    },
-                    bits,
-                ),
+            let len = len.min(64);
+            // The sign is that of the field's last bit. Behind the value's end lies its sign.
+            return Some(match kind {
+                _ if len == 0 => 0,
+                's' if start + len < bits => mask(signed(field as u64, len) as u64, bits),
+                's' => mask(field as u64, bits),
+                _ => mask(field as u64, len.min(bits)),
             });
         }
         "bfi" => {
