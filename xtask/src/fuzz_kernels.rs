@@ -3,9 +3,9 @@
 //!
 //! One seed always gives the same kernels. Signatures ([`signatures`]) show that each argument
 //! arrives. Programs ([`program`]) show that phases, shuffles, votes, shared memory, atomics and
-//! arithmetic mean the same on the simulated device, on a GPU, and in the reference
-//! ([`mod@reference`]). Signatures of [`refused`] must not build. The result is one binary with the
-//! PTX and all data, which can run on another machine with a GPU.
+//! arithmetic mean the same on the simulated device, in the PTX ([`crate::interpreter`]), on a
+//! GPU, and in the reference ([`mod@reference`]). Signatures of [`refused`] must not build. The
+//! result is one binary with the PTX and all data, which can run on another machine with a GPU.
 
 mod case;
 mod emit;

@@ -1,12 +1,13 @@
 //! Runs kernels from their PTX, without a GPU: what LLVM's code generator wrote is compared with
 //! what the source means.
 //!
-//! Integers are exact, and so are floats but for the functions that PTX calls approximate. A NaN has
-//! the bits that GPUs give. Memory that nothing wrote holds junk, and an access outside of the
+//! Integers are exact, and so are floats but for the functions that PTX calls approximate. A NaN
+//! has the bits that GPUs give. Memory that nothing wrote holds junk, and an access outside of the
 //! arguments is an error. The threads of a block run one after the other between the places where
 //! they meet. So this finds wrong code, and no races.
 
 mod compute;
+mod meet;
 mod memory;
 mod parse;
 mod run;

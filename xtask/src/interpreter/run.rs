@@ -20,10 +20,10 @@ pub(super) struct Launch<'m> {
 }
 
 /// A function that a thread is in.
-struct Frame<'m> {
+pub(super) struct Frame<'m> {
     function: &'m Function,
-    next: usize,
-    registers: Vec<u64>,
+    pub(super) next: usize,
+    pub(super) registers: Vec<u64>,
     /// The first byte of its local variables.
     local: u64,
     /// Its parameters and results, and what it passes to others.
@@ -52,19 +52,19 @@ impl<'m> Frame<'m> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     Runs,
     /// The next instruction is one that several threads execute together.
     Waits,
     Ended,
 }
 
-struct Thread<'m> {
+pub(super) struct Thread<'m> {
     place: [u32; 3],
-    lane: u32,
+    pub(super) lane: u32,
     frames: Vec<Frame<'m>>,
     local: Vec<u8>,
-    state: State,
+    pub(super) state: State,
     steps: usize,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Block<'m, 'g> {
     place: [u32; 3],
     global: &'g mut Global,
     shared: Vec<u8>,
-    threads: Vec<Thread<'m>>,
+    pub(super) threads: Vec<Thread<'m>>,
 }
 
 fn is_together(instruction: &Instruction) -> bool {
@@ -95,13 +95,13 @@ fn bits_in(bytes: &[u8]) -> u64 {
 }
 
 impl<'m> Thread<'m> {
-    fn frame(&mut self) -> &mut Frame<'m> {
+    pub(super) fn frame(&mut self) -> &mut Frame<'m> {
         self.frames
             .last_mut()
             .expect("a thread that runs is in a function")
     }
 
-    fn current(&self) -> Result<&'m Instruction> {
+    pub(super) fn current(&self) -> Result<&'m Instruction> {
         let frame = self.frames.last().expect("a thread that runs is in a function");
         let function: &'m Function = frame.function;
         function
@@ -110,7 +110,7 @@ impl<'m> Thread<'m> {
             .ok_or_else(|| "a function ends without `ret`".to_owned())
     }
 
-    fn set(&mut self, to: &Operand, value: u64) -> Result<()> {
+    pub(super) fn set(&mut self, to: &Operand, value: u64) -> Result<()> {
         match to {
             Operand::Register(register) => self.frame().registers[*register] = value,
             Operand::Nobody => {}
@@ -170,7 +170,7 @@ impl<'m, 'g> Block<'m, 'g> {
         }
     }
 
-    fn value(&self, number: usize, operand: &Operand) -> Result<u64> {
+    pub(super) fn value(&self, number: usize, operand: &Operand) -> Result<u64> {
         let frame = self.threads[number].frames.last().expect("it runs");
         Ok(match operand {
             Operand::Register(register) => frame.registers[*register],
@@ -558,218 +558,4 @@ fn number_of(kind: char, bits: u32, bytes: &[u8]) -> u64 {
     } else {
         value
     }
-}
-
-/// Where threads meet.
-impl<'m> Block<'m, '_> {
-    /// Executes an exchange of a warp or a barrier that all threads have reached. `false` if there
-    /// is none.
-    fn meet(&mut self) -> Result<bool> {
-        for first in (0..self.threads.len()).step_by(32) {
-            let lanes: Vec<usize> = (first..self.threads.len().min(first + 32))
-                .filter(|number| self.threads[*number].state != State::Ended)
-                .collect();
-            if self.meet_in_warp(&lanes)? {
-                return Ok(true);
-            }
-        }
-        let waiting: Vec<usize> = (0..self.threads.len())
-            .filter(|number| self.threads[*number].state == State::Waits)
-            .collect();
-        let mut at = None;
-        for number in &waiting {
-            let instruction = self.threads[*number].current()?;
-            let place: *const Instruction = instruction;
-            if *at.get_or_insert(place) != place {
-                return Ok(false);
-            }
-        }
-        let instruction = self.threads[waiting[0]].current()?;
-        let parts: Vec<&str> = instruction.name.iter().map(String::as_str).collect();
-        if !parts[0].starts_with("bar") || parts.contains(&"warp") {
-            return Ok(false);
-        }
-        if parts.contains(&"red") {
-            self.vote_of_block(&waiting, instruction, &parts)?;
-        }
-        self.go_on(&waiting);
-        Ok(true)
-    }
-
-    fn go_on(&mut self, numbers: &[usize]) {
-        for number in numbers {
-            let thread = &mut self.threads[*number];
-            thread.frame().next += 1;
-            thread.state = State::Runs;
-        }
-    }
-
-    /// `bar.red.op.type d, barrier[, threads], p;`
-    fn vote_of_block(
-        &mut self,
-        numbers: &[usize],
-        instruction: &'m Instruction,
-        parts: &[&str],
-    ) -> Result<()> {
-        let mut votes = Vec::new();
-        for number in numbers {
-            let vote = instruction.operands.last().ok_or("a vote without a predicate")?;
-            votes.push(self.value(*number, vote)? & 1 == 1);
-        }
-        let result = if parts.contains(&"popc") {
-            votes.iter().filter(|vote| **vote).count() as u64
-        } else if parts.contains(&"and") {
-            votes.iter().all(|vote| *vote).into()
-        } else {
-            votes.iter().any(|vote| *vote).into()
-        };
-        for number in numbers {
-            self.threads[*number].set(&instruction.operands[0], result)?;
-        }
-        Ok(())
-    }
-
-    /// An exchange for which all lanes that have not ended wait.
-    fn meet_in_warp(&mut self, lanes: &[usize]) -> Result<bool> {
-        let Some(first) = lanes.first() else {
-            return Ok(false);
-        };
-        for lane in lanes {
-            if self.threads[*lane].state != State::Waits {
-                return Ok(false);
-            }
-        }
-        let instruction = self.threads[*first].current()?;
-        for lane in lanes {
-            if !std::ptr::eq(self.threads[*lane].current()?, instruction) {
-                return Ok(false);
-            }
-        }
-        let parts: Vec<&str> = instruction.name.iter().map(String::as_str).collect();
-        let operands = &instruction.operands;
-        let (_, bits) = parts.last().and_then(|part| type_of(part)).unwrap_or(('b', 32));
-        if parts[0].starts_with("bar") && !parts.contains(&"warp") {
-            return Ok(false);
-        }
-        let mut inputs = Vec::new();
-        for lane in lanes {
-            let values: Result<Vec<u64>> = operands
-                .iter()
-                .skip(usize::from(!parts[0].starts_with("bar")))
-                .map(|operand| self.value(*lane, operand))
-                .collect();
-            inputs.push(values?);
-        }
-        let of = |lane: u32| {
-            let found = lanes
-                .iter()
-                .position(|number| self.threads[*number].lane == lane)?;
-            Some(&inputs[found])
-        };
-        let live: u64 = lanes.iter().map(|number| 1 << self.threads[*number].lane).sum();
-        if let Some(masks) = inputs
-            .iter()
-            .map(|values| values.last())
-            .collect::<Option<Vec<_>>>()
-            && parts[0] != "activemask"
-            && masks.iter().any(|mask| *mask & live != live)
-        {
-            return Err("an exchange leaves lanes out: it is not modelled".to_owned());
-        }
-        let mut results: Vec<(u64, bool)> = Vec::new();
-        for (lane, values) in lanes.iter().zip(&inputs) {
-            let own = self.threads[*lane].lane;
-            results.push(match parts[0] {
-                "activemask" => (live, true),
-                "shfl" => {
-                    let (source, holds) = source(parts[2], own, values)?;
-                    let value = if holds {
-                        of(source).map(|values| values[0])
-                    } else {
-                        Some(values[0])
-                    };
-                    // The value of a lane that has ended is junk.
-                    (
-                        value.unwrap_or(u64::from_le_bytes([JUNK; 8])) & 0xffff_ffff,
-                        holds,
-                    )
-                }
-                "vote" => {
-                    let votes: Vec<bool> = inputs.iter().map(|values| values[0] & 1 == 1).collect();
-                    let all = |wanted: bool| votes.iter().all(|vote| *vote == wanted);
-                    let result = match parts[2] {
-                        "all" => all(true).into(),
-                        "any" => (!all(false)).into(),
-                        "uni" => (all(true) || all(false)).into(),
-                        _ => lanes
-                            .iter()
-                            .zip(&votes)
-                            .filter(|(_, vote)| **vote)
-                            .map(|(number, _)| 1 << self.threads[*number].lane)
-                            .sum(),
-                    };
-                    (result, true)
-                }
-                "match" => {
-                    let equal = |values_of: &Vec<u64>| mask(values_of[0], bits) == mask(values[0], bits);
-                    let lanes_equal = lanes
-                        .iter()
-                        .zip(&inputs)
-                        .filter(|(_, other)| equal(other))
-                        .map(|(number, _)| 1 << self.threads[*number].lane)
-                        .sum();
-                    let all = inputs.iter().all(equal);
-                    if parts.contains(&"all") {
-                        (if all { live } else { 0 }, all)
-                    } else {
-                        (lanes_equal, true)
-                    }
-                }
-                "redux" => {
-                    let name = vec![parts[2].to_owned(), parts[parts.len() - 1].to_owned()];
-                    let mut values = inputs.iter().map(|values| values[0]);
-                    let first = values.next().expect("a lane is there");
-                    let all = values.try_fold(first, |all, value| compute(&name, &[all, value]));
-                    (all.ok_or("the reduction is not modelled")?, true)
-                }
-                _ => (0, true),
-            });
-        }
-        if !parts[0].starts_with("bar") {
-            for (lane, (value, holds)) in lanes.iter().zip(results) {
-                let thread = &mut self.threads[*lane];
-                match &operands[0] {
-                    Operand::Pair(to, also) => {
-                        thread.frame().registers[*to] = value;
-                        thread.frame().registers[*also] = holds.into();
-                    }
-                    one => thread.set(one, value)?,
-                }
-            }
-        }
-        self.go_on(lanes);
-        Ok(true)
-    }
-}
-
-/// The lane from which a shuffle takes its value, and whether it is in range (PTX ISA, `shfl.sync`).
-fn source(mode: &str, lane: u32, values: &[u64]) -> Result<(u32, bool)> {
-    let (b, c) = (mask(values[1], 5) as u32, values[2] as u32);
-    let (clamp, segments) = (c & 31, c >> 8 & 31);
-    let most = (lane & segments) | (clamp & !segments);
-    let least = lane & segments;
-    let (from, holds) = match mode {
-        "up" => (
-            lane.wrapping_sub(b),
-            lane.wrapping_sub(b).cast_signed() >= most.cast_signed(),
-        ),
-        "down" => (lane + b, lane + b <= most),
-        "bfly" => (lane ^ b, lane ^ b <= most),
-        "idx" => {
-            let from = least | (b & !segments);
-            (from, from <= most)
-        }
-        other => return Err(format!("the shuffle `{other}` is not known")),
-    };
-    Ok((if holds { from } else { lane }, holds))
 }

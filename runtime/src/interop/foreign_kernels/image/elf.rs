@@ -42,8 +42,8 @@ struct Section<'a> {
 /// The longest name of a symbol or section that is read. Templates have names of some KiB.
 pub(super) const LONGEST_NAME: usize = 64 << 10;
 
-/// Reads texts of tables, without their NULs. Texts may overlap, so they are not copied, and a small
-/// file could name gigabytes of them: they have a bound in all.
+/// Reads texts of tables, without their NULs. Texts may overlap, so they are not copied, and a
+/// small file could name gigabytes of them: they have a bound in all.
 struct Texts {
     /// How many bytes may still be read.
     room: usize,
