@@ -282,8 +282,8 @@ impl NvrtcOptions {
     /// # Safety
     /// NVRTC trusts what the flag makes it read. A precompiled header (`--use-pch`, `--pch`, also
     /// in an `--options-file`) is an image of the compiler's memory: it was written by this version
-    /// of NVRTC, and nobody has changed it. NVRTC also trusts the flag itself: its values are in the
-    /// ranges that NVRTC documents. Files that a flag makes NVRTC write are used by nothing
+    /// of NVRTC, and nobody has changed it. NVRTC also trusts the flag itself: its values are in
+    /// the ranges that NVRTC documents. Files that a flag makes NVRTC write are used by nothing
     /// else meanwhile.
     ///
     /// ```
