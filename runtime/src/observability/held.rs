@@ -5,6 +5,22 @@ use std::marker::PhantomData;
 use super::events::{Later, later};
 
 /// Events of this thread that wait for the drop of this value; [`hold_events`] makes it.
+///
+/// A guard of a lock that is freed before the events are told, by the order of its fields:
+///
+/// ```
+/// use cuda_rt::observability::{HeldEvents, hold_events};
+/// use std::sync::{Mutex, MutexGuard};
+///
+/// struct Locked<'a> {
+///     workspace: MutexGuard<'a, Vec<u8>>,
+///     _held: HeldEvents,
+/// }
+/// let workspace = Mutex::new(vec![0; 8]);
+/// let _held = hold_events(); // made before the lock is taken
+/// let locked = Locked { workspace: workspace.lock().unwrap(), _held };
+/// assert_eq!(locked.workspace.len(), 8);
+/// ```
 #[derive(Debug)]
 #[must_use = "the drop tells the events; keep the value until the lock is free"]
 pub struct HeldEvents {
