@@ -15,6 +15,10 @@ mod sealed {
 /// text replaces the oldest. When the host next synchronizes, the text appears on the standard
 /// output of the process. A kernel that prints needs more registers, and local memory.
 ///
+/// The simulated device writes the text to standard output as the call ends that ran the kernel, on
+/// the thread of the call. While another thread writes text of this device, that thread writes this
+/// text too. An error of standard output, such as a closed pipe, loses text and nothing else.
+///
 /// The text takes up to eight integers, floats and `bool`s, one for each `{}`; `{{` and `}}` print
 /// braces. On a GPU, floats have six digits (`%g`); the simulated device prints them as Rust does.
 /// If the number of arguments differs from the number of `{}`, the crate does not build.
@@ -225,7 +229,59 @@ pub fn print<F: Format, A: Arguments>(arguments: A) {
     // all.
     const { assert!(Compiled::<F, A>::TEXT[CAPACITY - 1] == 0) };
     let shown = arguments.show();
-    std::print!("{}", text(F::TEXT, &shown));
+    let text = text(F::TEXT, &shown);
+    if COLLECTS.get() {
+        COLLECTED.with(|collected| collected.borrow_mut().push_str(&text));
+    } else {
+        write(&text);
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+std::thread_local! {
+    // They have no destructors, so they exist as long as their thread.
+    /// Whether this thread collects what it prints.
+    static COLLECTS: core::cell::Cell<bool> = const { core::cell::Cell::new(false) };
+    static COLLECTED: core::mem::ManuallyDrop<core::cell::RefCell<String>> =
+        const { core::mem::ManuallyDrop::new(core::cell::RefCell::new(String::new())) };
+}
+
+/// Runs `kernel`, a simulated kernel. Text that it prints waits for [`take`]: the kernel runs under
+/// the locks of a device, where it must not wait for a thread that has locked standard output.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+pub fn collect<R>(kernel: impl FnOnce() -> R) -> R {
+    struct Until(bool);
+    impl Drop for Until {
+        fn drop(&mut self) {
+            COLLECTS.set(self.0);
+        }
+    }
+    let _until = Until(COLLECTS.replace(true));
+    kernel()
+}
+
+/// Takes the text that kernels have printed on this thread inside [`collect`].
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+pub fn take() -> String {
+    COLLECTED.with(|collected| collected.take())
+}
+
+/// Writes to standard output, or to the output that a test captures. Errors are ignored.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc(hidden)]
+pub fn write(text: &str) {
+    struct Ignoring<'a>(&'a str);
+    impl core::fmt::Display for Ignoring<'_> {
+        fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+            // `print!` panics for an error that it is told of.
+            let _ = f.write_str(self.0);
+            Ok(())
+        }
+    }
+    std::print!("{}", Ignoring(text));
+    let _ = std::io::Write::flush(&mut std::io::stdout());
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -270,6 +326,23 @@ mod tests {
             text("{{{}}} {} %\n", &["1".to_owned(), "2.5".to_owned()]),
             "{1} 2.5 %\n"
         );
+    }
+
+    #[test]
+    fn a_simulated_kernel_prints_to_the_collected_text() {
+        let prints = || {
+            super::super::print!("{} of ", 1_u32);
+            super::super::print!("{}\n", 2_u32);
+        };
+        collect(prints);
+        let unwound = std::panic::catch_unwind(|| {
+            collect(|| {
+                super::super::print!("3");
+                panic!("of the test")
+            })
+        });
+        assert!(unwound.is_err() && !COLLECTS.get());
+        assert_eq!((take(), take()), ("1 of 2\n3".to_owned(), String::new()));
     }
 
     #[test]

@@ -8,10 +8,15 @@
 //! CALL-LOCK-1. Nothing unwinds out of [`CallLock::enter`]. After a panic inside, no one sees the
 //! value again.
 //! CALL-LOCK-2. `holder` is the number of the thread that is inside, or 0.
+//!
+//! What may wait for another thread, or runs other code, is done outside of the locks, by
+//! [`outside`]. Counterexample: a simulated kernel prints under the lock, and so waits for a thread
+//! that has locked standard output. If that thread calls the device, both wait for ever.
 
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::mem::{self, ManuallyDrop};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, TryLockError};
@@ -157,6 +162,36 @@ impl Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         INSIDE.set(INSIDE.get() - 1);
+        if INSIDE.get() == 0 && LATER.with(|later| !later.borrow().is_empty()) {
+            run_later();
+        }
+    }
+}
+
+thread_local! {
+    // It has no destructor, so it exists as long as its thread.
+    /// What this thread does outside of all locks.
+    static LATER: ManuallyDrop<RefCell<Vec<Box<dyn FnOnce()>>>> =
+        const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+}
+
+/// Runs `then` where this thread is inside no lock of this kind: now, or as it leaves the outermost
+/// lock. A panic of `then` is reported by the panic hook.
+pub fn outside(then: impl FnOnce() + 'static) {
+    LATER.with(|later| later.borrow_mut().push(Box::new(then)));
+    if !is_inside() {
+        run_later();
+    }
+}
+
+#[cold]
+fn run_later() {
+    // Taken out first: what runs may enter a lock, and come here again.
+    for then in LATER.with(|later| mem::take(&mut *later.borrow_mut())) {
+        // CALL-LOCK-1: `enter` calls this as it returns.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(then)) {
+            message(payload);
+        }
     }
 }
 
@@ -182,6 +217,37 @@ mod tests {
         });
         assert!(matches!(seen, Ok((true, true))));
         assert!(inner.enter(|()| ()).is_err() && !is_inside());
+    }
+
+    #[test]
+    fn what_is_for_outside_runs_as_the_outermost_lock_is_left() {
+        use std::rc::Rc;
+        let (outer, inner) = (CallLock::new(()), CallLock::new(()));
+        let seen: Rc<RefCell<Vec<(u32, bool)>>> = Rc::default();
+        let note = |number| {
+            let seen = Rc::clone(&seen);
+            move || seen.borrow_mut().push((number, is_inside()))
+        };
+        outside(note(1));
+        let entered = outer.enter(|()| {
+            outside(note(2));
+            let _ = inner.enter(|()| outside(note(3)));
+            outside(|| panic!("outside"));
+            outside(note(4));
+            assert_eq!(*seen.borrow(), [(1, false)]);
+        });
+        assert!(entered.is_ok());
+        assert_eq!(*seen.borrow(), [1, 2, 3, 4].map(|number| (number, false)));
+        // The locks are free: another thread may enter them meanwhile.
+        let (lock, free) = (std::sync::Arc::new(CallLock::new(())), Rc::new(Cell::new(false)));
+        let (then, of) = (Rc::clone(&free), std::sync::Arc::clone(&lock));
+        let _ = lock.enter(|()| {
+            outside(move || {
+                let other = std::thread::spawn(move || of.enter(|()| ()).is_ok());
+                then.set(other.join().unwrap());
+            });
+        });
+        assert!(free.get());
     }
 
     struct Bomb;

@@ -58,6 +58,7 @@ pub(crate) const PRIVATE_NEEDS_BLOCK: &str =
 pub(crate) const NAME: &str = "a kernel's name is written in ASCII, as the names of PTX entries are";
 
 pub(crate) const PATTERN: &str = "a kernel's parameters are plain names: take values apart in the body";
+pub(crate) const PARAMETER_CFG: &str = "a kernel has the same parameters in each build, on the host and for a GPU: write two kernels, with `#[cfg(..)]` on each";
 pub(crate) const MUTABLE_SLICE: &str = "a kernel writes through `PerThread<T>`, `PerBlock<T>` or `Atomic<T>`: through `&mut [T]` two threads could write one element";
 pub(crate) const REFERENCE: &str = "a kernel reads through `&[T]`, and takes single values by value";
 pub(crate) const POINTER: &str =

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::host_function::Ended;
 use super::op::Position;
+use super::printed::Printer;
 use super::state::State;
 use super::{Call, SimConfig};
 use cuda_rt_checker::Watch;
-use cuda_rt_driver::call_lock::{CallLock, LockError};
+use cuda_rt_driver::call_lock::{self, CallLock, LockError};
 use cuda_rt_driver::{DriverError, DriverResult};
 
 /// The state shared by the drivers of one host and their [`Simulator`] handles.
@@ -17,9 +18,29 @@ pub(super) struct Core {
     pub(super) watch: Arc<Watch>,
     /// Wakes the threads that wait for a host function.
     pub(super) ended: Ended,
+    /// Who writes what kernels have printed.
+    pub(super) printer: Printer,
 }
 
 impl Core {
+    /// Runs `body` on the state, under its lock. What kernels print inside is written outside of
+    /// all locks.
+    pub(super) fn locked<R>(&self, body: impl FnOnce(&mut State) -> R) -> Result<R, LockError> {
+        let mut printed_by = None;
+        let entered = self.state.enter(|state| {
+            let output = body(state);
+            state.printed.push_str(&device_std::print::take());
+            if !state.printed.is_empty() {
+                printed_by = state.host_functions.core();
+            }
+            output
+        });
+        if let Some(core) = printed_by {
+            call_lock::outside(move || core.write_printed());
+        }
+        entered
+    }
+
     /// Makes a call. A panic anywhere inside loses all devices of the host.
     pub(super) fn enter<R>(
         &self,
@@ -39,7 +60,7 @@ impl Core {
         // Before the lock: the thread that is inside may wait for the host function.
         cuda_rt_driver::host_function::check(call.name())?;
         let mut running = false;
-        let made = self.state.enter(|state| {
+        let made = self.locked(|state| {
             let made = begin(state, call).and_then(|()| body(state));
             running = state.host_functions.any_runs();
             made
@@ -61,8 +82,7 @@ impl Core {
         };
         loop {
             let ran = self
-                .state
-                .enter(|state| state.synchronize(call, position, end_ns))
+                .locked(|state| state.synchronize(call, position, end_ns))
                 .unwrap_or_else(|error| Err(self.refused(call, error)));
             if ran? {
                 return Ok(());
@@ -91,7 +111,7 @@ impl Core {
     /// # Panics
     /// If the calling thread is inside a simulated kernel; the panic then loses the device.
     pub(super) fn look<R: Default>(&self, body: impl FnOnce(&mut State) -> R) -> R {
-        match self.state.enter(body) {
+        match self.locked(body) {
             Ok(seen) => seen,
             // A panic hook that looks at the state must not panic again.
             Err(LockError::Reentered) if !std::thread::panicking() => {

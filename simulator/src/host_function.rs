@@ -54,6 +54,11 @@ impl HostFunctions {
         }
     }
 
+    /// The device that the functions belong to, unless it is gone.
+    pub(super) fn core(&self) -> Option<Arc<Core>> {
+        self.core.upgrade()
+    }
+
     /// Whether a function runs, which may hold work back.
     pub(super) fn any_runs(&self) -> bool {
         self.running > 0 || self.left
@@ -179,7 +184,7 @@ impl Ended {
 impl Core {
     fn host_function_ended(self: &Arc<Self>, stream: u64) {
         // If a panic has lost the device, nothing goes on.
-        let _ = self.state.enter(|state| state.end_host_function(stream));
+        let _ = self.locked(|state| state.end_host_function(stream));
         self.ended.one_more();
     }
 

@@ -199,7 +199,7 @@ fn catch(body: AssertUnwindSafe<impl FnOnce()>) -> Result<(), (String, Option<St
     // Gone while the thread's locals are dropped, where a kernel may still run.
     let _ = PANICKED_AT.try_with(RefCell::take);
     let nested = IN_KERNEL.replace(true);
-    let result = panic::catch_unwind(body);
+    let result = device_std::print::collect(|| panic::catch_unwind(body));
     IN_KERNEL.set(nested);
     result.map_err(|payload| {
         let place = PANICKED_AT.try_with(RefCell::take).ok().flatten();

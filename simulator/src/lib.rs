@@ -48,6 +48,7 @@ mod module;
 mod occupancy;
 mod op;
 mod peer;
+mod printed;
 mod random;
 mod reach;
 mod replay;
@@ -68,6 +69,7 @@ use crate::core::Core;
 use crate::host_function::Ended;
 use crate::occupancy::Limits;
 use crate::op::{Op, Pattern};
+use crate::printed::Printer;
 use crate::state::State;
 use crate::stream::Stream;
 use cuda_rt_checker::{Checked, Simulates, Watch};
@@ -110,6 +112,7 @@ impl Simulates for SimDevice {
             state: CallLock::new(State::new(Arc::clone(&config), Weak::clone(core))),
             watch: Watch::new(config.check, Some(config.seed)),
             ended: Ended::default(),
+            printer: Printer::default(),
             config,
         });
         Self::of(core)

@@ -39,6 +39,8 @@ pub(super) struct State {
     pub(super) granted: HashSet<(usize, usize)>,
     pub(super) counters: Counters,
     pub(super) host_functions: HostFunctions,
+    /// Text that kernels have printed, and that nobody has written yet.
+    pub(super) printed: String,
     /// The sticky error that lost the device.
     pub(super) lost: Option<DriverError>,
 }
@@ -64,6 +66,7 @@ impl State {
             granted: HashSet::new(),
             counters: Counters::default(),
             host_functions: HostFunctions::new(core),
+            printed: String::new(),
             lost: None,
             config,
         }

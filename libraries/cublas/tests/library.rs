@@ -7,9 +7,13 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use cuda_rt::{Device, DeviceBuffer, Error};
 use cuda_rt_cublas::{Blas, BlasError, Matrix, MatrixMut, Precision, Side, Status, Triangle};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 cuda_rt::streams! { Compute; Other; }
 
@@ -494,5 +498,71 @@ fn no_call_reaches_the_library_in_a_child() {
         assert_eq!(status, 0);
         blas.scal(1.0, &mut a).unwrap();
         assert_eq!(names(), ["scal"]);
+    });
+}
+
+/// A subscriber of `tracing` that calls the library when it is told of an error.
+struct Calling;
+
+static BLAS: OnceLock<Blas<Compute>> = OnceLock::new();
+static MEMORY: Mutex<Option<DeviceBuffer<f32, Compute>>> = Mutex::new(None);
+static TOLD: AtomicU32 = AtomicU32::new(0);
+
+impl Subscriber for Calling {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "cuda_rt::error"
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn event(&self, _: &Event<'_>) {
+        if let Ok(mut memory) = MEMORY.try_lock()
+            && let Some(x) = &mut *memory
+        {
+            assert!(BLAS.get().unwrap().scal(1.0, x).is_err());
+            TOLD.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// The subscriber waited for ever for the lock of the workspace, which its own thread had.
+#[test]
+fn a_subscriber_may_call_the_blas_whose_error_it_is_told_of() {
+    const NAME: &str = "a_subscriber_may_call_the_blas_whose_error_it_is_told_of";
+    over_null_libraries(NAME, &[], || {
+        // SAFETY: the call takes no pointer. The signal ends a process that waits for ever.
+        unsafe { alarm(60) };
+        tracing::subscriber::set_global_default(Calling).unwrap();
+        let gpu = Device::open().unwrap();
+        let compute = gpu.stream::<Compute>().unwrap();
+        let blas = BLAS.get_or_init(|| Blas::new(&compute).unwrap());
+        let [x, mut y] = [(); 2].map(|()| compute.alloc_zeroed::<f32>(4).unwrap());
+        let mut c = compute.alloc_zeroed::<f32>(4).unwrap();
+        // The device is lost: each later call fails.
+        let mut host = compute.adopt(gpu.pinned_from(&[0_u32; 4]).unwrap()).unwrap();
+        compute
+            .host_fn(&mut host, |_: &mut [u32]| panic!("half-way"))
+            .unwrap();
+        assert!(compute.synchronize().is_err());
+        *MEMORY.lock().unwrap() = Some(x);
+        let matrix = |memory| Matrix::new(memory, 2, 2);
+        let before = TOLD.load(Ordering::Relaxed);
+        assert!(blas.scal(1.0, &mut y).is_err());
+        let after_scal = TOLD.load(Ordering::Relaxed);
+        let product = MatrixMut::new(&mut c, 2, 2);
+        assert!(blas.gemm(1.0, matrix(&y), matrix(&y), 0.0, product).is_err());
+        let left = MatrixMut::new(&mut c, 2, 2);
+        let (side, triangle) = (Side::Left, Triangle::LOWER);
+        assert!(blas.trsm(side, triangle, 1.0, matrix(&y), left).is_err());
+        let told = [before, after_scal, TOLD.load(Ordering::Relaxed)];
+        assert_eq!(told, [0, 1, 3], "each error is told, outside of the lock");
+        std::process::exit(0);
     });
 }

@@ -145,6 +145,13 @@ pub(crate) fn parse(arguments: TokenStream, item: TokenStream) -> Result<Kernel>
         let FnArg::Typed(input) = input else {
             return Err(Error::new_spanned(input, message::METHOD));
         };
+        let is_cfg = |attribute: &&syn::Attribute| {
+            attribute.path().is_ident("cfg") || attribute.path().is_ident("cfg_attr")
+        };
+        // rustc would drop the parameter behind `#[kernel]`, which has counted it.
+        if let Some(cfg) = input.attrs.iter().find(is_cfg) {
+            return Err(Error::new_spanned(cfg, message::PARAMETER_CFG));
+        }
         let name = match &*input.pat {
             Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => {
                 pattern.ident.clone()

@@ -112,6 +112,15 @@ fn parameters_that_cannot_cross_are_refused_with_their_message() {
         ),
         message::PATTERN,
     );
+    for attribute in [quote!(#[cfg(any())]), quote!(#[cfg_attr(all(), cfg(any()))])] {
+        refused(
+            none(),
+            quote!(
+                fn k(i: Index1, #attribute n: u32, o: PerThread<f32>) {}
+            ),
+            message::PARAMETER_CFG,
+        );
+    }
     refused(
         none(),
         quote!(

@@ -152,6 +152,10 @@ impl<'a, S: StreamTag> ForeignCall<'a, S> {
     /// A checker that follows the device is told which memory the call uses, and trusts the
     /// statement.
     ///
+    /// An error is told to subscribers of `tracing` before this function returns. A library that
+    /// keeps a lock meanwhile, for example of its workspace, calls
+    /// [`hold_events`](crate::observability::hold_events) before it takes the lock.
+    ///
     /// # Hazards prevented
     /// [H01](crate::hazards#h01)–[H03](crate::hazards#h03), [H29](crate::hazards#h29),
     /// [H36](crate::hazards#h36), for the stated memory.

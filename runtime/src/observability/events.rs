@@ -242,6 +242,7 @@ fn tell_now(event: Event) {
 
 /// Keeps this thread's events back until it is dropped. For code that takes a lock: declare it
 /// before the lock.
+#[derive(Debug)]
 #[must_use = "events are told under the lock, if this is dropped before it"]
 pub(crate) struct Later(PhantomData<*const ()>);
 

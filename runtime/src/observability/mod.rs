@@ -45,15 +45,19 @@
 //! thread whose call it is told of, which waits for it. A panic is caught, and the call goes on.
 //! What a subscriber's own calls do is not told. Nothing is told inside a host function and inside
 //! a kernel of a simulated device, and no event by a thread that unwinds.
+//!
+//! Code that calls this library under a lock of its own keeps the promise by [`hold_events`].
 
 #[cfg(feature = "tracing")]
 mod events;
 #[cfg(not(feature = "tracing"))]
 #[path = "no_events.rs"]
 mod events;
+mod held;
 mod metrics;
 
 pub(crate) use events::{
     SlowWait, failed, later, opened, pool_grown, pool_trimmed, refused, reserved, stream_created,
 };
+pub use held::{HeldEvents, hold_events};
 pub use metrics::{EventMetrics, KeptMetrics, Metrics, StreamMetrics};

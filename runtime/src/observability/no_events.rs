@@ -4,6 +4,7 @@ use crate::order::stream_ref::StreamId;
 use cuda_rt_driver::{Driver, DriverError, Properties};
 
 /// Keeps nothing back: there are no events.
+#[derive(Debug)]
 pub(crate) struct Later;
 
 #[inline(always)]

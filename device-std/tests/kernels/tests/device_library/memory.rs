@@ -2,9 +2,12 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use cuda_rt::{Grid1, Grid2, Grid3};
+use cuda_rt::simulator::SimConfig;
+use cuda_rt::{Device, Grid1, Grid2, Grid3};
 use device_std::{Random, accurate};
 use half::f16;
 use library_kernels::memory as kernels;
@@ -372,4 +375,111 @@ fn the_text_of_a_kernel_is_printed() {
         expected.insert(format!("<{{{}}}>", u64::MAX - at as u64), runs);
     }
     assert_eq!(counts, expected);
+}
+
+/// A child process that runs one test of this file alone, under [`PRINTS`].
+fn child(test: &str) -> Command {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    child.env(PRINTS, "1");
+    child
+}
+
+/// Ends the process if it lasts longer than any test.
+fn end_after_a_minute() {
+    std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_secs(60));
+        eprintln!("HANG: a minute is over");
+        std::process::exit(3);
+    });
+}
+
+/// Prints from simulated kernels on two threads, while the first has locked standard output.
+#[test]
+fn thread_that_has_locked_standard_output() {
+    if std::env::var_os(PRINTS).is_none() {
+        return;
+    }
+    end_after_a_minute();
+    Device::simulated(SimConfig::default(), |gpu| {
+        let run = || {
+            let stream = gpu.stream::<Compute<_>>().unwrap();
+            let values = upload(&stream, &[1.0_f32]);
+            let mut output = stream.alloc_zeroed(1).unwrap();
+            kernels::print(&stream, Grid1::covering(1), &values, &mut output).unwrap();
+            assert_eq!(download(&stream, &output), [1]);
+        };
+        let mut locked = std::io::stdout().lock();
+        writeln!(locked, "locked").unwrap();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(run);
+            // The other thread runs its kernel, and waits for the lock: outside of the device.
+            std::thread::sleep(Duration::from_millis(300));
+            run();
+            writeln!(locked, "unlocked").unwrap();
+            drop(locked);
+            other.join().unwrap();
+        });
+    })
+    .unwrap();
+    eprintln!("passed");
+    std::process::exit(0);
+}
+
+#[test]
+fn a_kernel_that_prints_does_not_wait_for_standard_output_under_the_device() {
+    let output = child("memory::thread_that_has_locked_standard_output")
+        .output()
+        .unwrap();
+    let (text, errors) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert!(errors.contains("passed"), "{text}{errors}");
+    assert_eq!(text.matches("locked\n").count(), 2, "{text}");
+    assert_eq!(text.matches("<nothing>\n").count(), 2, "{text}");
+}
+
+/// Prints from a simulated kernel to a pipe that nobody reads.
+#[test]
+fn thread_whose_standard_output_is_closed() {
+    if std::env::var_os(PRINTS).is_none() {
+        return;
+    }
+    println!("ready");
+    // The parent has closed the pipe.
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    Device::simulated(SimConfig::default(), |gpu| {
+        let stream = gpu.stream::<Compute<_>>().unwrap();
+        for _ in 0..3 {
+            let values = upload(&stream, &[1.0_f32; 100]);
+            let mut output = stream.alloc_zeroed(100).unwrap();
+            kernels::print(&stream, Grid1::covering(100), &values, &mut output).unwrap();
+            assert_eq!(download(&stream, &output), vec![1; 100]);
+        }
+    })
+    .unwrap();
+    eprintln!("passed");
+    std::process::exit(0);
+}
+
+#[test]
+fn a_kernel_that_prints_to_a_closed_pipe_keeps_its_device() {
+    let mut child = child("memory::thread_whose_standard_output_is_closed")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The test harness has written its text before.
+    let mut text = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.ends_with("ready\n") {
+        assert!(text.read_line(&mut line).unwrap() > 0, "{line}");
+    }
+    drop(text);
+    drop(child.stdin.take());
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("passed"), "{errors}");
 }

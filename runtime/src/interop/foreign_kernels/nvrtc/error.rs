@@ -31,6 +31,19 @@ pub enum NvrtcError {
         /// The flag.
         flag: String,
     },
+    /// The number of a flag is out of its range, or has other characters than digits.
+    FlagNumber {
+        /// The flag.
+        flag: String,
+        /// The largest number. The smallest is 0.
+        most: u32,
+    },
+    /// The source, the headers and the options have 2^24 bytes (16 MiB) or more together. NVRTC may
+    /// crash on so much text.
+    TooLarge {
+        /// Their bytes.
+        bytes: usize,
+    },
     /// The name of the source or of a header begins with `-`, so NVRTC would read it as a flag.
     Name {
         /// The name.
@@ -64,6 +77,17 @@ impl fmt::Display for NvrtcError {
                 f,
                 "Nvrtc::compile: `{flag}` is not on the list of flags that `NvrtcOptions::flag` passes, one in each \
                  call; `NvrtcOptions::flag_unchecked` passes any, and says what the caller promises"
+            ),
+            Self::FlagNumber { flag, most } => write!(
+                f,
+                "Nvrtc::compile: `{flag}` needs a number from 0 to {most} behind the `=`, of digits only; \
+                 `NvrtcOptions::flag_unchecked` passes any, and says what the caller promises"
+            ),
+            Self::TooLarge { bytes } => write!(
+                f,
+                "Nvrtc::compile: the source, the headers and the options have {bytes} bytes together, and NVRTC may \
+                 crash on {} or more: leave out what the source does not use",
+                super::options::MAX_BYTES
             ),
             Self::Name { name } => write!(
                 f,

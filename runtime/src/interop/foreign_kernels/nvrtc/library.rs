@@ -1,7 +1,9 @@
 //! The library NVRTC, its functions and its version.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io::{self, Write};
 use std::sync::OnceLock;
+use std::{mem, process};
 
 use super::NvrtcError;
 use cuda_rt_driver::DriverResult;
@@ -29,11 +31,34 @@ pub(super) type nvrtcProgram = *mut c_void;
 /// `NVRTC_ERROR_COMPILATION`.
 pub(super) const COMPILATION_FAILED: c_int = 6;
 
+/// Makes a call of NVRTC, which is written in C++. If `call` throws an exception, the process ends
+/// with a message: no frame of the caller is left by the exception, and no destructor runs. NVRTC
+/// 13.5 has an unwinder of its own, which ends the process before, without this message.
+pub(super) fn no_exception<T>(name: &'static str, call: impl FnOnce() -> T) -> T {
+    struct Thrown(&'static str);
+    impl Drop for Thrown {
+        fn drop(&mut self) {
+            // Not `eprintln!`, which panics if standard error is closed.
+            let _ = writeln!(
+                io::stderr(),
+                "cuda-rt: {} threw an exception of C++, which nothing can catch here; the process ends",
+                self.0
+            );
+            process::abort();
+        }
+    }
+    // Only an exception drops it.
+    let thrown = Thrown(name);
+    let returned = call();
+    mem::forget(thrown);
+    returned
+}
+
 macro_rules! functions {
     ($($since:literal $name:ident($($argument:ident: $type:ty),*);)*) => {
         #[allow(non_snake_case, reason = "the names are NVRTC's")]
         struct Functions {
-            $($name: unsafe extern "C" fn($($type),*) -> c_int,)*
+            $($name: unsafe extern "C-unwind" fn($($type),*) -> c_int,)*
         }
 
         impl Functions {
@@ -57,7 +82,7 @@ macro_rules! functions {
                 pub(super) unsafe fn $name(&self, $($argument: $type),*) -> DriverResult<c_int> {
                     self.library.initialising_call(stringify!($name), || {
                         // SAFETY: this method's contract is the call's own contract.
-                        unsafe { (self.functions.$name)($($argument),*) }
+                        no_exception(stringify!($name), || unsafe { (self.functions.$name)($($argument),*) })
                     })
                 }
             )*
@@ -92,7 +117,7 @@ pub(super) struct Library {
     library: NvidiaLibrary,
     functions: Functions,
     /// Returns a text that is never freed.
-    error_string: unsafe extern "C" fn(c_int) -> *const c_char,
+    error_string: unsafe extern "C-unwind" fn(c_int) -> *const c_char,
     version: (u32, u32),
     /// The architectures that it knows, (major, minor), in order.
     architectures: Vec<(u32, u32)>,
@@ -174,10 +199,10 @@ impl Library {
         if status == 0 {
             return Ok(());
         }
+        const CALL: &str = "nvrtcGetErrorString";
         // SAFETY: the function takes any status.
-        let said = self
-            .library
-            .call("nvrtcGetErrorString", || unsafe { (self.error_string)(status) })?;
+        let say = || unsafe { (self.error_string)(status) };
+        let said = self.library.call(CALL, || no_exception(CALL, say))?;
         let text = if said.is_null() {
             "an unknown error".to_owned()
         } else {

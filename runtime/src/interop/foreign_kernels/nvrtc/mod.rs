@@ -102,12 +102,18 @@ impl Nvrtc {
     /// files, which may change: if a text includes a header that the options do not hold, or if the
     /// options have a flag `-I`, `--pre-include`, or an unchecked one.
     ///
+    /// Give it text that you trust. A compiler of C++ is not made for hostile text: NVRTC 13 ends
+    /// the process by a signal on some texts of one line that are no C++. Compile a stranger's text
+    /// in a process of its own. If NVRTC throws an exception, the process ends.
+    ///
     /// # Errors
-    /// [`NvrtcError::Flag`] and [`NvrtcError::Name`], before NVRTC is called;
+    /// [`NvrtcError::Flag`], [`NvrtcError::FlagNumber`], [`NvrtcError::Name`] and
+    /// [`NvrtcError::TooLarge`], before NVRTC is called;
     /// [`NvrtcError::Compile`] with the log of the compiler, which names file and line;
     /// [`NvrtcError::Text`] if a text holds a NUL; [`NvrtcError::Call`].
     pub fn compile(&self, source: &str, options: &NvrtcOptions) -> Result<Arc<[u8]>, NvrtcError> {
         options.check()?;
+        options.check_size(source)?;
         let key = Key {
             source: source.to_owned(),
             options: options.clone(),

@@ -29,6 +29,10 @@ impl CppStandard {
     }
 }
 
+/// More text than this is refused. NVRTC confuses names of 2^24 characters: a header's name of this
+/// length, made by a macro, ended the process by a signal.
+pub(super) const MAX_BYTES: usize = 1 << 24;
+
 /// The options of a compilation by [`Nvrtc`](super::Nvrtc).
 ///
 /// ```
@@ -68,8 +72,8 @@ enum Value {
     None,
     /// `=true` or `=false`.
     Bool,
-    /// `=` and a number.
-    Number,
+    /// `=` and a number from 0 to this one, of digits only.
+    Number(u32),
     /// `=` and one of these.
     One(&'static [&'static str]),
     /// `=` and any text.
@@ -108,8 +112,11 @@ const PERMITTED: [(&[&str], Value); 31] = [
     (&["device-stack-protector"], Value::Bool),
     (&["brief-diagnostics", "brief-diag"], Value::Bool),
     (&["relocatable-device-code", "rdc"], Value::Bool),
-    (&["maxrregcount"], Value::Number),
-    (&["jump-table-density"], Value::Number),
+    // The registers that a thread can have on any GPU.
+    (&["maxrregcount"], Value::Number(255)),
+    // What NVRTC says of other numbers: "must be between [0-101]". Of 2^31 it says nothing: it
+    // throws an exception, which the caller would have to catch.
+    (&["jump-table-density"], Value::Number(101)),
     (
         &["ptxas-options", "Xptxas"],
         Value::One(&["-v", "-O0", "-O1", "-O2", "-O3"]),
@@ -122,26 +129,48 @@ const PERMITTED: [(&[&str], Value); 31] = [
     (&["D", "U", "I"], Value::Joined),
 ];
 
-/// Whether safe code may pass a flag.
-fn is_permitted(flag: &str) -> bool {
-    let Some(flag) = flag.strip_prefix("--").or_else(|| flag.strip_prefix('-')) else {
-        return false;
+/// Refuses a flag that safe code may not pass.
+fn check_flag(flag: &str) -> Result<(), NvrtcError> {
+    let refused = || NvrtcError::Flag {
+        flag: flag.to_owned(),
     };
+    let dashed = flag;
+    let flag = dashed.strip_prefix("--").or_else(|| dashed.strip_prefix('-'));
+    let flag = flag.ok_or_else(refused)?;
     let (name, value) = match flag.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (flag, None),
     };
-    PERMITTED.iter().any(|(names, permitted)| match permitted {
+    let is_permitted = |(names, permitted): &(&[&str], Value)| match permitted {
         Value::Joined => names
             .iter()
             .any(|name| flag.strip_prefix(name).is_some_and(is_joined)),
         _ if !names.contains(&name) => false,
         Value::None => value.is_none(),
         Value::Bool => matches!(value, Some("true" | "false")),
-        Value::Number => value.is_some_and(|value| value.parse::<u32>().is_ok()),
+        Value::Number(most) => value.is_some_and(|value| is_number(value, *most)),
         Value::One(values) => value.is_some_and(|value| values.contains(&value)),
         Value::Text => value.is_some_and(|value| !value.is_empty()),
+    };
+    if PERMITTED.iter().any(is_permitted) {
+        return Ok(());
+    }
+    let most = PERMITTED.iter().find_map(|(names, permitted)| match permitted {
+        Value::Number(most) if names.contains(&name) => Some(*most),
+        _ => None,
+    });
+    Err(match most {
+        Some(most) => NvrtcError::FlagNumber {
+            flag: dashed.to_owned(),
+            most,
+        },
+        None => refused(),
     })
+}
+
+/// Whether a text is a number of digits only, from 0 to `most`.
+fn is_number(text: &str, most: u32) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse().is_ok_and(|number: u32| number <= most)
 }
 
 /// Whether a text may follow a flag of one letter. NVRTC takes the first character for the text's,
@@ -224,12 +253,12 @@ impl NvrtcOptions {
     /// `--[no-]display-error-number`, `--no-source-include`, `--minimal`, `--dopt=on`, `--ftz=`,
     /// `--prec-sqrt=`, `--prec-div=`, `--fmad=`, `--modify-stack-limit=`,
     /// `--device-stack-protector=`, `--brief-diagnostics=`, `--relocatable-device-code=`,
-    /// `--maxrregcount=`, `--jump-table-density=`, `--ptxas-options=` with `-v` or `-O0` to `-O3`,
-    /// `--std=`, `--diag-error=`, `--diag-suppress=`, `--diag-warn=`, `--define-macro=`,
-    /// `--undefine-macro=`, `--include-path=` and `--pre-include=`.
+    /// `--maxrregcount=` from 0 to 255, `--jump-table-density=` from 0 to 101, `--ptxas-options=`
+    /// with `-v` or `-O0` to `-O3`, `--std=`, `--diag-error=`, `--diag-suppress=`, `--diag-warn=`,
+    /// `--define-macro=`, `--undefine-macro=`, `--include-path=` and `--pre-include=`.
     ///
-    /// With another flag the compilation is an [`NvrtcError::Flag`]:
-    /// [`flag_unchecked`](Self::flag_unchecked) passes any.
+    /// With another flag the compilation is an [`NvrtcError::Flag`], and with another number an
+    /// [`NvrtcError::FlagNumber`]: [`flag_unchecked`](Self::flag_unchecked) passes any.
     ///
     /// ```
     /// use cuda_rt::interop::{Nvrtc, NvrtcError, NvrtcOptions};
@@ -253,7 +282,8 @@ impl NvrtcOptions {
     /// # Safety
     /// NVRTC trusts what the flag makes it read. A precompiled header (`--use-pch`, `--pch`, also
     /// in an `--options-file`) is an image of the compiler's memory: it was written by this version
-    /// of NVRTC, and nobody has changed it. Files that a flag makes NVRTC write are used by nothing
+    /// of NVRTC, and nobody has changed it. NVRTC also trusts the flag itself: its values are in
+    /// the ranges that NVRTC documents. Files that a flag makes NVRTC write are used by nothing
     /// else meanwhile.
     ///
     /// ```
@@ -271,14 +301,24 @@ impl NvrtcOptions {
         self
     }
 
+    /// Refuses more text than NVRTC can tell apart.
+    pub(super) fn check_size(&self, source: &str) -> Result<(), NvrtcError> {
+        let pairs = self.defines.iter().chain(&self.headers);
+        let texts = pairs.flat_map(|(name, text)| [name, text]);
+        let texts = texts.chain(self.flags.iter().map(|flag| &flag.text));
+        let texts = texts.chain([&self.name]).map(String::as_str).chain([source]);
+        let bytes = texts.fold(0_usize, |bytes, text| bytes.saturating_add(text.len()));
+        if bytes < MAX_BYTES {
+            Ok(())
+        } else {
+            Err(NvrtcError::TooLarge { bytes })
+        }
+    }
+
     /// Refuses flags, and names that NVRTC would read as flags.
     pub(super) fn check(&self) -> Result<(), NvrtcError> {
-        let refused = |flag: &&Flag| !flag.is_promised && !is_permitted(&flag.text);
-        if let Some(flag) = self.flags.iter().find(refused) {
-            return Err(NvrtcError::Flag {
-                flag: flag.text.clone(),
-            });
-        }
+        let unpromised = self.flags.iter().filter(|flag| !flag.is_promised);
+        unpromised.map(|flag| &*flag.text).try_for_each(check_flag)?;
         let headers = self.headers.iter().map(|(name, _)| name);
         match std::iter::once(&self.name)
             .chain(headers)

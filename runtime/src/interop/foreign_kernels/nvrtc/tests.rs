@@ -86,7 +86,7 @@ fn attack_flags_that_read_more_than_text() {
         "--restrict --use-pch=a.pch",
         "--restrict=--use-pch=a.pch",
         "--ftz=true,--use-pch=a.pch",
-        "--maxrregcount=32 --pch",
+        "--ftz=true --pch",
         "--no-such-flag",
         "a.pch",
         "-",
@@ -110,6 +110,115 @@ fn attack_flags_that_read_more_than_text() {
         let error = named.check().unwrap_err();
         assert!(error.to_string().contains("begins with `-`"), "{error}");
     }
+}
+
+/// NVRTC throws an exception of C++ for the second number.
+#[test]
+fn attack_numbers_of_flags_out_of_their_range() {
+    for (flag, range) in [
+        ("--jump-table-density=102", "from 0 to 101"),
+        ("--jump-table-density=2147483648", "from 0 to 101"),
+        ("-jump-table-density=99999999999", "from 0 to 101"),
+        ("--jump-table-density=+5", "from 0 to 101"),
+        ("--jump-table-density=", "from 0 to 101"),
+        ("--jump-table-density", "from 0 to 101"),
+        ("--maxrregcount=256", "from 0 to 255"),
+        ("-maxrregcount=-1", "from 0 to 255"),
+        ("--maxrregcount= 1", "from 0 to 255"),
+        ("--maxrregcount=32 --pch", "from 0 to 255"),
+        ("--maxrregcount=٣", "from 0 to 255"),
+    ] {
+        let error = options().flag(flag).check().unwrap_err();
+        assert!(matches!(error, NvrtcError::FlagNumber { .. }), "{flag}");
+        let text = error.to_string();
+        assert!(text.contains(range) && text.contains(flag), "{text}");
+    }
+    for flag in [
+        "--jump-table-density=0",
+        "--jump-table-density=101",
+        "--maxrregcount=255",
+    ] {
+        options().flag(flag).check().unwrap();
+        if let Some(nvrtc) = nvrtc() {
+            nvrtc.compile("", &options().flag(flag)).unwrap();
+        }
+    }
+}
+
+/// Set in a child process: what throws there.
+const THROWS: &str = "CUDA_RT_TEST_NVRTC_THROWS";
+
+/// What a child process writes to standard error whose call throws, and how it ends.
+fn child_that_throws(test: &str, what: &str) -> (std::process::ExitStatus, String) {
+    let test = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([&*test, "--exact", "--nocapture"])
+        .env(THROWS, what)
+        .output()
+        .unwrap();
+    (child.status, String::from_utf8_lossy(&child.stderr).into_owned())
+}
+
+#[test]
+fn an_exception_of_the_library_ends_the_process() {
+    struct Ours;
+    impl Drop for Ours {
+        fn drop(&mut self) {
+            eprintln!("a destructor ran");
+        }
+    }
+    const TEST: &str = "an_exception_of_the_library_ends_the_process";
+    match std::env::var(THROWS).as_deref() {
+        // A panic leaves a frame as an exception does.
+        Ok("panic") => {
+            let _ours = Ours;
+            library::no_exception("nvrtcCompileProgram", || panic!("thrown"));
+        }
+        Ok(_) => {
+            let _ours = Ours;
+            // SAFETY: the flag makes NVRTC throw an exception, which `no_exception` stops.
+            let thrown = unsafe { options().flag_unchecked("--jump-table-density=2147483648") };
+            let compiled = nvrtc().unwrap().compile("__global__ void f() {}", &thrown);
+            eprintln!("compiled: {}", compiled.is_ok());
+        }
+        Err(_) => {
+            let whats = ["panic", "exception"];
+            for what in &whats[..if nvrtc().is_some() { 2 } else { 1 }] {
+                let (status, said) = child_that_throws(TEST, what);
+                assert!(!status.success(), "{what}: {said}");
+                // NVRTC 13.5 has an unwinder of its own, which already ends the process as it asks
+                // for the first frame of Rust.
+                let expected = "nvrtcCompileProgram threw an exception of C++";
+                assert!(said.contains(expected) || *what == "exception", "{what}: {said}");
+                assert!(!said.contains("a destructor ran"), "{what}: {said}");
+            }
+        }
+    }
+}
+
+/// A header's name of 2^24 characters, made by a macro, ended the process by a signal.
+#[test]
+fn attack_more_text_than_the_compiler_can_take() {
+    let largest = options::MAX_BYTES - 1;
+    let empty = options().named("");
+    let long = |bytes: usize| "a".repeat(bytes);
+    empty.check_size(&long(largest)).unwrap();
+    for (source, options) in [
+        (long(largest + 1), empty.clone()),
+        (long(largest), empty.clone().named("a")),
+        (long(largest), empty.clone().header("", "a")),
+        (long(largest), empty.clone().header("a", "")),
+        (long(largest), empty.clone().define("a", "")),
+        (long(largest), empty.clone().flag("a")),
+    ] {
+        let error = options.check_size(&source).unwrap_err();
+        assert!(matches!(error, NvrtcError::TooLarge { bytes: 0x0100_0000 }));
+        assert!(error.to_string().contains("16777216 bytes together"), "{error}");
+    }
+    let Some(nvrtc) = nvrtc() else { return };
+    let source = format!("#define Q <{}>\n#include Q\n", long(largest + 1));
+    let refused = nvrtc.compile(&source, &options());
+    assert!(matches!(refused, Err(NvrtcError::TooLarge { .. })));
 }
 
 #[test]
