@@ -15,6 +15,7 @@
 //!   `counter`);
 //! - where someone may look at the bits of a NaN, its sign is what LLVM believes (`nan_bits`);
 //! - null is no address of shared or local memory, and comes back from there as null (`null`);
+//! - a product of twice the size has the sign that LLVM means (`wide`);
 //! - no name means two things (`names`);
 //! - no variable is so large that offsets wrap (`sizes`);
 //! - no function is recursive.
@@ -56,6 +57,7 @@ mod reason;
 mod sizes;
 mod uniform;
 mod variable;
+mod wide;
 mod written;
 
 pub use check::Proved;
@@ -150,6 +152,7 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
         check_variables(module)?;
         nan_bits::check(module)?;
         null::check(module)?;
+        wide::check(module)?;
         let checker = Checker::new(module)?;
         prove(&checker, &mut verified, |entry| {
             parameters::compare(module, entry)
@@ -238,6 +241,8 @@ mod refused;
 mod refused_memory;
 #[cfg(test)]
 mod refused_null;
+#[cfg(test)]
+mod refused_wide;
 #[cfg(test)]
 mod spaces;
 #[cfg(test)]

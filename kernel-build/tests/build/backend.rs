@@ -1,10 +1,10 @@
 //! What LLVM's code for GPUs makes of conversions, other than LLVM believes: null among addresses of
-//! shared and local memory.
+//! shared and local memory, and the sign of a shift.
 
 use kernel_build::Kernels;
 use kernel_build::verify::verify;
 
-use crate::{compile_with, package};
+use crate::{compile, compile_with, package};
 
 /// `None` of a reference into shared memory, which LLVM converts to an address of the space.
 const NULL: &str = r"
@@ -66,4 +66,62 @@ fn none_of_a_reference_into_shared_memory_is_exact() {
         assert!(refusal.contains("if the operand is null"), "{inexact}: {refusal}");
     }
     assert!(to >= 1 && from >= 1, "{ptx}");
+}
+
+fn shifts(shift: &str) -> String {
+    format!(
+        "#[kernel]
+        fn shifts(i: Index1, x: &[i32], table: &[u32], mut out: PerThread<u32>) {{
+            let Some(x) = x.get(i.get()) else {{ return }};
+            let Some(table) = table.first_chunk::<2>() else {{ return }};
+            let x = *x;
+            if x < -1 || x > 0 {{ return; }}
+            {shift}
+            if let Some(o) = out.get_mut(i) {{ *o = table[at]; }}
+        }}"
+    )
+}
+
+/// LLVM writes `mul.wide.s32 v, x, -2147483648`, and drops the check of the index.
+#[test]
+fn a_shift_whose_sign_llvm_changes_is_refused() {
+    for (number, (shift, words)) in [
+        (
+            "let at = (((x << 31) as i64 + (1 << 31)) >> 31) as usize;",
+            "write `(x as i64) << 31`",
+        ),
+        (
+            "let at = ((((x as i16) << 15) as i32 + (1 << 15)) >> 15) as usize;",
+            "write `(x as i32) << 15`",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let package = package(&format!("shifts-{number}"), &shifts(shift));
+        let Some(result) = compile(package.path()) else {
+            return;
+        };
+        let refusal = result.expect_err(shift).to_string();
+        assert!(refusal.contains(words), "{refusal}");
+    }
+}
+
+#[test]
+fn shifts_behind_the_conversion_are_built() {
+    for (number, shift) in [
+        "let at = ((((x as i64) << 31) + (1 << 31)) >> 31) as usize;",
+        "let at = ((((x as i16 as i32) << 15) + (1 << 15)) >> 15) as usize;",
+        "let at = ((x << 30) as i64 + (1 << 30) >> 30) as usize;",
+        "let at = (-(-((x as i64) << 31)) + (1 << 31) >> 31) as usize;",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let package = package(&format!("wide-shifts-{number}"), &shifts(shift));
+        let Some(result) = compile(package.path()) else {
+            return;
+        };
+        result.unwrap_or_else(|error| panic!("{shift}\n{error}"));
+    }
 }
