@@ -1,16 +1,16 @@
 //! Null, and other constants, among the addresses of shared and local memory.
 //!
-//! LLVM moves a choice between an address of shared memory and null into the addresses of the space:
-//! it converts null to the space, compares there, and converts the choice back. So LLVM believes
-//! that a constant comes back from a space as it went, and equals no address of the space. In PTX,
-//! the result for an address outside the space's window is undefined (PTX ISA, chapter 9, "cvta").
-//! GPUs give 0, which is the first address of the space, and comes back as the window's beginning.
-//! Counterexample: `None` of `Option<&[u32]>` arrives as `Some`, with a length of the caller's
-//! choice.
+//! LLVM moves a choice between an address of shared memory and null into the addresses of the
+//! space: it converts null to the space, compares there, and converts the choice back. So LLVM
+//! believes that a constant comes back from a space as it went, and equals no address of the space.
+//! In PTX, the result for an address outside the space's window is undefined (PTX ISA, chapter 9,
+//! "cvta"). GPUs give 0, which is the first address of the space, and comes back as the window's
+//! beginning. Counterexample: `None` of `Option<&[u32]>` arrives as `Some`, with a length of the
+//! caller's choice.
 //!
 //! [`rewrite`] gives these constants a place of their own among the addresses of the space: the
-//! constant `c` becomes `c + 2^63`. Memory of a space begins at 0 there, and ends below 2^32. A value
-//! that may be such a constant is converted back by
+//! constant `c` becomes `c + 2^63`. Memory of a space begins at 0 there, and ends below 2^32. A
+//! value that may be such a constant is converted back by
 //!
 //! ```text
 //! add.s64 t, s, -4611686018427387904;
@@ -25,9 +25,10 @@
 //!
 //! [`check`] knows nothing of what was written. It follows what certainly is an address of a space,
 //! or the same address for all spaces, and refuses each conversion of another value, but this
-//! sequence. So no constant goes through `cvta`. Two things hold of constants beside addresses: equal
-//! stay equal, and sums with numbers stay sums. Their order does not hold, for null lies below each
-//! address. So `check` refuses a comparison by order of an address with what may be none.
+//! sequence. So no constant goes through `cvta`. Two things hold of constants beside addresses:
+//! equal stay equal, and sums with numbers stay sums. Their order does not hold, for null lies
+//! below each address. So `check` refuses a comparison by order of an address with what may be
+//! none.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;

@@ -1,10 +1,10 @@
 //! Products of twice the size, of which LLVM may mean the other sign.
 //!
 //! LLVM's code for GPUs takes a shift by `k` before a conversion to twice the size, that loses no
-//! bit, for a product with 2^k: `mul.wide`. A shift by 31 of an `i32`, and one by 15 of an `i16`, it
-//! takes for products with 2^31 and 2^15, which are negative as factors of this size. So
-//! `(x << 31) as i64` of `x = -1` is 2^31 on the GPU, and the check of an index that follows from its
-//! sign is gone (LLVM 22; fixed by <https://github.com/llvm/llvm-project/pull/200924>). As unsigned
+//! bit, for a product with 2^k: `mul.wide`. A shift by 31 of an `i32`, and one by 15 of an `i16`,
+//! it takes for products with 2^31 and 2^15, which are negative as factors of this size. So `(x <<
+//! 31) as i64` of `x = -1` is 2^31 on the GPU, and the check of an index that follows from its sign
+//! is gone (LLVM 22; fixed by <https://github.com/llvm/llvm-project/pull/200924>). As unsigned
 //! factors, all these numbers are right, and so are the smaller ones.
 //!
 //! [`check`] refuses the products with these factors. The text does not say which of them a program

@@ -1,5 +1,5 @@
-//! What LLVM's code for GPUs makes of conversions, other than LLVM believes: null among addresses of
-//! shared and local memory, and the sign of a shift.
+//! What LLVM's code for GPUs makes of conversions, other than LLVM believes: null among addresses
+//! of shared and local memory, and the sign of a shift.
 
 use kernel_build::Kernels;
 use kernel_build::verify::verify;
