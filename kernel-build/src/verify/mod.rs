@@ -14,6 +14,8 @@
 //! - each loop that may never end contains an instruction that NVIDIA's compiler keeps (`loops`,
 //!   `counter`);
 //! - where someone may look at the bits of a NaN, its sign is what LLVM believes (`nan_bits`);
+//! - null is no address of shared or local memory, and comes back from there as null (`null`);
+//! - a product of twice the size has the sign that LLVM means (`wide`);
 //! - no name means two things (`names`);
 //! - no variable is so large that offsets wrap (`sizes`);
 //! - no function is recursive.
@@ -46,6 +48,7 @@ mod loops;
 mod name_parts;
 mod names;
 mod nan_bits;
+mod null;
 mod operands;
 mod origin;
 mod parameters;
@@ -54,6 +57,7 @@ mod reason;
 mod sizes;
 mod uniform;
 mod variable;
+mod wide;
 mod written;
 
 pub use check::Proved;
@@ -147,6 +151,8 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
     for module in &modules(ptx)? {
         check_variables(module)?;
         nan_bits::check(module)?;
+        null::check(module)?;
+        wide::check(module)?;
         let checker = Checker::new(module)?;
         prove(&checker, &mut verified, |entry| {
             parameters::compare(module, entry)
@@ -157,16 +163,18 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
 }
 
 /// Makes a text provable. It leaves hints out. It writes a trap before each `exit`, and
-/// instructions that are exact for NaNs where someone may look at their bits. It adds an
-/// instruction to each loop that may never end, so that NVIDIA's compiler keeps the loop. If the
-/// proof fails, it writes a value into the registers that a path reads before any write. If the
-/// proof still fails, it does the same for arguments of calls, and then for local memory.
+/// instructions that are exact for NaNs where someone may look at their bits, and for null where
+/// it may stand beside an address of shared or local memory. It adds an instruction to each loop that
+/// may never end, so that NVIDIA's compiler keeps the loop. If the proof fails, it writes a value
+/// into the registers that a path reads before any write. If the proof still fails, it does the
+/// same for arguments of calls, and then for local memory.
 ///
 /// # Errors
 /// A part of the text that cannot be read.
 pub(crate) fn provable(ptx: String) -> Result<String, Refusal> {
     let ptx = ends::trap_before_exits(&hints::without(&ptx));
     let ptx = exact_nans::rewrite(&ptx)?;
+    let ptx = null::rewrite(&ptx)?;
     let ptx = loops::keep(&ptx)?;
     if verify(&ptx).is_ok() {
         return Ok(ptx);
@@ -231,6 +239,10 @@ mod random_mutants;
 mod refused;
 #[cfg(test)]
 mod refused_memory;
+#[cfg(test)]
+mod refused_null;
+#[cfg(test)]
+mod refused_wide;
 #[cfg(test)]
 mod spaces;
 #[cfg(test)]

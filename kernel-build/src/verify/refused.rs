@@ -238,14 +238,14 @@ fn local_memory_of_the_caller_differs_in_its_functions() {
     let peek = format!(
         "{{ .param .b64 a; .param .b32 b; st.param.b64 [a], %rd2; call.uni (b), peek, (a); ld.param.b32 %r1, [b]; }}\n{BRANCH}"
     );
-    let local = ".func (.param .b32 r) peek(.param .b64 a) { .reg .b32 %q; .reg .b64 %w<3>; ld.param.b64 %w1, [a]; \
-        cvta.to.local.u64 %w2, %w1; ld.local.b32 %q, [%w2]; st.param.b32 [r], %q; ret; }";
+    let local = ".func (.param .b32 r) peek(.param .b64 a) { .reg .b32 %q; .reg .b64 w<3>; ld.param.b64 w1, [a]; \
+        cvta.to.local.u64 w2, w1; ld.local.b32 %q, [w2]; st.param.b32 [r], %q; ret; }";
     let body = format!("{address}{OWN}st.local.u32 [%rd1], %r5;\n{peek}");
     for function in [PEEKS, local] {
         Text::of(&body).with(function).refused("H32");
     }
-    let local = ".func poke(.param .b64 a) { .reg .b32 %q; .reg .b64 %w<3>; ld.param.b64 %w1, [a]; \
-        cvta.to.local.u64 %w2, %w1; mov.u32 %q, %tid.x; st.local.b32 [%w2], %q; ret; }";
+    let local = ".func poke(.param .b64 a) { .reg .b32 %q; .reg .b64 w<3>; ld.param.b64 w1, [a]; \
+        cvta.to.local.u64 w2, w1; mov.u32 %q, %tid.x; st.local.b32 [w2], %q; ret; }";
     let read = format!("ld.local.u32 %r1, [%rd1];\n{BRANCH}");
     let body = format!("{address}st.local.u32 [%rd1], 0;\n{}", call("poke", "%rd2"));
     for function in [POKES, local] {

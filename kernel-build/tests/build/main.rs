@@ -1,6 +1,7 @@
 //! Small crates, built for the GPU. Without a nightly compiler and its sources, tests are skipped.
 
 mod aliases;
+mod backend;
 mod by_hand;
 mod constant;
 mod features;
