@@ -8,13 +8,14 @@ use std::future::{Future, IntoFuture};
 use std::os::fd::AsRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cuda_rt::driver::ErrorCode;
+use cuda_rt::pipeline::Pipeline;
 use cuda_rt::simulator::{Order, SimConfig};
 use cuda_rt::{Device, Error, Grid1, Handoff, PinnedBuffer, PinnedError, done_scope};
 use device_std::prelude::*;
@@ -284,6 +285,111 @@ fn a_child_does_not_return_from_a_closure(gpu: &Device) {
     assert_eq!(heard(downloading(gpu, 50)), 49);
 }
 
+/// Forks once, in the second call of the closure with this number, and tells the child.
+struct ForksIn {
+    closure: usize,
+    parent: u32,
+    calls: AtomicUsize,
+    told: mpsc::Sender<i32>,
+}
+
+impl ForksIn {
+    /// The closure with this number is called.
+    fn called(&self, closure: usize) {
+        if std::process::id() != self.parent {
+            // A child went on: no closure of a pipeline is called in it.
+            // SAFETY: the call ends the process at once, and runs no destructor.
+            unsafe { _exit(3) };
+        }
+        if closure != self.closure || self.calls.fetch_add(1, Ordering::SeqCst) != 1 {
+            return;
+        }
+        // SAFETY: as in `status_of_a_child`: the child ends when the closure returns.
+        let child = unsafe { fork() };
+        if child == 0 {
+            // SAFETY: the call takes no pointer. The signal ends a child that waits for ever.
+            unsafe { alarm(100) };
+            return;
+        }
+        self.told.send(child).unwrap();
+    }
+}
+
+/// A child that is forked inside of a closure of a pipeline. It ends where the closure returns: in
+/// the child, the pipeline has no other threads, and the closures borrow from a thread that it may
+/// lack.
+fn a_child_does_not_return_from_a_closure_of_a_pipeline() {
+    const LEN: usize = 16;
+    let closures = 9;
+    for closure in 0..closures {
+        let (told, children) = mpsc::channel();
+        let forks = ForksIn {
+            closure,
+            parent: std::process::id(),
+            calls: AtomicUsize::new(0),
+            told,
+        };
+        let at = |closure| forks.called(closure);
+        let ran = Device::simulated(SimConfig::new(), |gpu| {
+            let items = (0..4_u32).inspect(|_| at(0));
+            let fill = |item: &mut u32, data: &mut [u32]| {
+                data.fill(*item);
+                // Behind the use of memory that the child lacks.
+                at(1);
+                Ok(data.len())
+            };
+            let one = Pipeline::new(&gpu, 2)
+                .source(LEN, items, fill)
+                .upload::<Compute<_>>()
+                .download::<Download<_>>()
+                .sink_ordered(
+                    1,
+                    |item, _data| {
+                        at(2);
+                        Ok(item)
+                    },
+                    |_item| {
+                        at(3);
+                        Ok(())
+                    },
+                );
+            one.run().unwrap();
+            let next_item = std::sync::Mutex::new(0..4_u32);
+            let next = || {
+                at(4);
+                Ok(next_item.lock().unwrap().next())
+            };
+            let two = Pipeline::new(&gpu, 2)
+                .reader_ordered(1, LEN, next, |item: &mut u32, data: &mut [u32]| {
+                    data.fill(*item);
+                    // Behind the use of memory that the child lacks.
+                    at(5);
+                    Ok(data.len())
+                })
+                .upload::<Compute<_>>()
+                .download::<Download<_>>()
+                .sink(|_item, _data| {
+                    at(6);
+                    Ok(())
+                })
+                .watch(|_worked| at(7));
+            two.run().unwrap();
+            let three = Pipeline::new(&gpu, 2)
+                .generate::<Compute<_>, u32, _>(LEN, 0..4_u32, |stream, item, data| {
+                    at(8);
+                    stream.fill(data, *item)?;
+                    Ok(data.len())
+                })
+                .download::<Download<_>>()
+                .sink(|_item, _data| Ok(()));
+            three.run().unwrap();
+        });
+        ran.unwrap();
+        let child = children.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(signal_that_ends(child), SIGABRT, "closure {closure}");
+    }
+}
+
 /// A child that only leaves the device of its parent ends as usual.
 fn a_child_leaves_the_device_of_its_parent() {
     let config = SimConfig::new().order(Order::Lazy);
@@ -444,6 +550,7 @@ fn a_child_has_neither_its_parents_threads_nor_its_pinned_memory() {
     a_child_gives_back_what_is_its_parents(&gpu);
     a_child_does_not_move_its_parents_memory_to_its_own_device(&gpu);
     a_child_does_not_return_from_a_closure(&gpu);
+    a_child_does_not_return_from_a_closure_of_a_pipeline();
 
     // A wait that began before the fork. The waiting thread stays in the parent, inside a kernel,
     // with the device locked.

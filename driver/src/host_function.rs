@@ -59,6 +59,11 @@ pub fn inside<R>(body: impl FnOnce() -> R) -> Option<R> {
     Some(without_children(body))
 }
 
+/// Whether the process ends, and so refuses the user's parts of host functions.
+pub fn process_ends() -> bool {
+    Passed::enter().is_none()
+}
+
 /// What the end of the process must know of the user's parts of host functions.
 #[derive(Debug)]
 pub struct Gate {

@@ -5,7 +5,11 @@
 //! away. No handler runs in a child that is made by `clone` or `vfork`. To call these needs
 //! `unsafe` code, as long as no crate wraps them in a safe function.
 
+#[cfg(unix)]
+use std::fs::File;
 use std::io::{self, Write};
+#[cfg(unix)]
+use std::os::fd::AsFd;
 #[cfg(unix)]
 use std::sync::OnceLock;
 #[cfg(unix)]
@@ -51,17 +55,27 @@ impl Process {
 /// that code returns or unwinds is ended: its one thread would go on in the middle of its parent's
 /// work. Counterexample: a host function returns into CUDA in the child too, and CUDA tells the GPU
 /// that the function is over while the parent is still inside.
+#[inline]
 pub fn without_children<R>(body: impl FnOnce() -> R) -> R {
-    let _ended = EndsChild(forks());
+    let _ended = EndsChild::new();
     body()
 }
 
 /// The number of forks before the user's code.
-struct EndsChild(u32);
+#[derive(Debug)]
+pub struct EndsChild(u32);
 
-impl Drop for EndsChild {
+impl EndsChild {
+    /// Ends each child of this process that [asks](Self::ask) or drops it.
     #[inline]
-    fn drop(&mut self) {
+    #[expect(clippy::new_without_default, reason = "two values differ")]
+    pub fn new() -> Self {
+        Self(forks())
+    }
+
+    /// Ends this process if it is a child.
+    #[inline]
+    pub fn ask(&self) {
         if forks() != self.0 {
             end_child(
                 "H26: a child of `fork` cannot return from a closure that a thread of its parent runs: \
@@ -71,12 +85,32 @@ impl Drop for EndsChild {
     }
 }
 
+impl Drop for EndsChild {
+    #[inline]
+    fn drop(&mut self) {
+        self.ask();
+    }
+}
+
 /// Says why this child of `fork` ends, and ends it.
 #[cold]
 pub fn end_child(why: &str) -> ! {
-    // `eprintln` would panic where standard error cannot be written: the child would unwind.
-    let _ = io::stderr().write_all(format!("{why}\n").as_bytes());
+    // `eprintln` would panic where standard error cannot be written: the child would unwind. The
+    // lock of `io::stderr` may be held by a thread that the child lacks: the child would wait.
+    let _ = write_error(format!("{why}\n").as_bytes());
     std::process::abort();
+}
+
+/// Writes to standard error, and takes no lock.
+#[cfg(unix)]
+fn write_error(text: &[u8]) -> io::Result<()> {
+    let error = io::stderr().as_fd().try_clone_to_owned()?;
+    File::from(error).write_all(text)
+}
+
+#[cfg(not(unix))]
+fn write_error(text: &[u8]) -> io::Result<()> {
+    io::stderr().write_all(text)
 }
 
 /// Number of forks between the process that registered the handler and this one.
@@ -84,12 +118,12 @@ pub fn end_child(why: &str) -> ! {
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 #[cfg(unix)]
-fn forks() -> u32 {
+pub(crate) fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
 #[cfg(not(unix))]
-fn forks() -> u32 {
+pub(crate) fn forks() -> u32 {
     0
 }
 

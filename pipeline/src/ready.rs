@@ -51,6 +51,11 @@ impl<'env, D: Live + 'env> Ready<'env, D> {
     /// Runs the pipeline, with a thread for each stage and for each worker of the sink. Blocks
     /// until all threads have ended and all work is done.
     ///
+    /// # Forks
+    /// A child of `fork` has none of these threads but the one that forked. A child that was forked
+    /// inside a closure of the pipeline is ended (`std::process::abort`) when the closure returns:
+    /// the closures may borrow from threads that the child lacks. End the child inside the closure.
+    ///
     /// # Errors
     /// [`PipelineError`]: the earliest item that failed, and the first stage that failed or
     /// panicked on it. Items that were past that stage have been finished, unless the device is

@@ -17,6 +17,7 @@ use cuda_rt_runtime::Device;
 use cuda_rt_runtime::Result;
 use cuda_rt_runtime::Stream;
 use cuda_rt_runtime::TimedEvent;
+use cuda_rt_runtime::driver::process::{EndsChild, without_children};
 use cuda_rt_runtime::timeline::{Scope, scope};
 use cuda_rt_runtime::{Live, StreamTag};
 
@@ -125,24 +126,28 @@ pub(super) struct Context<'a, D> {
     stage: usize,
     kind: StageKind,
     item: Cell<u64>,
+    children: EndsChild,
 }
 
 impl<D> Shared<'_, D> {
     fn watched(&self, stage: usize, item: u64, start_ns: u64, end_ns: u64) {
         if let Some(watcher) = self.watcher {
-            watcher(Worked {
+            let worked = Worked {
                 stage,
                 item,
                 start: Duration::from_nanos(start_ns),
                 end: Duration::from_nanos(end_ns),
-            });
+            };
+            without_children(|| watcher(worked));
         }
     }
 }
 
 impl<D: Live> Context<'_, D> {
-    /// Begins an item; a later failure counts as a failure on this item.
+    /// Begins an item; a later failure counts as a failure on this item. A child of `fork` begins
+    /// none, whatever code of users it was forked in.
     pub(super) fn at(&self, item: u64) {
+        self.children.ask();
         self.item.set(item);
     }
 
@@ -160,7 +165,7 @@ impl<D: Live> Context<'_, D> {
     ) -> Result<O> {
         let _scope = self.scope();
         let timed = self.shared.epoch.is_some();
-        self.shared.meters[self.stage].around(timed, item, stream, work)
+        self.shared.meters[self.stage].around(timed, item, stream, || without_children(work))
     }
 
     /// Names the thread's work in timelines, until the guard is dropped.
@@ -225,9 +230,13 @@ pub(super) struct Task<'env, D> {
 impl<D: Live> Task<'_, D> {
     /// Runs the stage to its end. By then the body's values are dropped, also after a panic: the
     /// neighbouring stages find their channels closed, and the slots are back in their rings.
+    ///
+    /// A child of `fork` does not leave a closure of the stage: on a thread of the pipeline it would
+    /// go on with what the other closures borrow. The other threads do not exist in the child, and
+    /// its next threads take their stacks.
     fn execute(self, context: &Context<'_, D>) -> Result<(), Failed> {
         // The body is dropped after a panic, so no code sees its half-done state again.
-        let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(context)))
+        let outcome = catch_unwind(AssertUnwindSafe(|| without_children(|| (self.body)(context))))
             .unwrap_or_else(|payload| Err(context.fail(Panic::new(payload))));
         if outcome.is_err() {
             context.shared.stopped.store(true, Ordering::Relaxed);
@@ -302,6 +311,7 @@ impl<'env, D: Live + 'env> Plan<'env, D> {
             stage,
             kind: self.stages[stage].kind,
             item: Cell::new(0),
+            children: EndsChild::new(),
         };
         let outcomes = on_threads(tasks, &self.stages, &context, &clock);
 

@@ -18,6 +18,7 @@ use super::error::{BoxError, Cause};
 use super::ring::{Ring, SlotGuard};
 use super::run::{Context, Failed, Rings};
 use super::stages::{Arrival, Outbox, at_most};
+use cuda_rt_runtime::driver::process::without_children;
 use cuda_rt_runtime::{Bundle, Idle, Live, PinnedBuffer};
 
 /// What the workers of one source share.
@@ -108,7 +109,7 @@ impl<I, R: Bundle<Device: Live>, N: FnMut() -> Result<Option<I>, BoxError>> Sour
         let started = context.clock.now_ns();
         feed.ended = true;
         let _scope = context.scope();
-        let found = (feed.next)().map_err(|error| context.fail(Cause::Host(error)))?;
+        let found = without_children(&mut feed.next).map_err(|error| context.fail(Cause::Host(error)))?;
         let Some(item) = found else {
             return Ok(None);
         };
@@ -220,7 +221,7 @@ where
             let filled = slot.host(|buffer| -> Result<_, Cause> {
                 let _scope = context.scope();
                 let started = context.clock.now_ns();
-                let len = fill(&mut item, buffer).map_err(Cause::Host)?;
+                let len = without_children(|| fill(&mut item, buffer)).map_err(Cause::Host)?;
                 // The wait for the slot does not count as work.
                 context.worked(index, started - find_ns.min(started));
                 at_most(len, buffer.len())

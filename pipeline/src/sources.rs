@@ -9,6 +9,7 @@ use super::source_workers::SourceWorkers;
 use super::stages;
 use cuda_rt_runtime::Result;
 use cuda_rt_runtime::Stream;
+use cuda_rt_runtime::driver::process::without_children;
 use cuda_rt_runtime::{DeviceBuffer, DeviceSlice, Element, PinnedBuffer};
 use cuda_rt_runtime::{Idle, Live, NamedStream};
 
@@ -36,7 +37,8 @@ impl<D: Live> Pipeline<D> {
     {
         let mut items = items.into_iter();
         self.reader(capacity, move |pinned| {
-            let Some(mut item) = items.next() else {
+            // A child of `fork` comes to no other closure, as in `stages`.
+            let Some(mut item) = without_children(|| items.next()) else {
                 return Ok(None);
             };
             let len = fill(&mut item, pinned)?;

@@ -6,6 +6,8 @@
 //! before it reads pinned memory. So a slow sink delays no upload, and two buffers keep every stage
 //! busy. If a single thread enqueued all work, then while it waits for a download it could not
 //! enqueue the upload that might run at the same time.
+//!
+//! Each closure of the user runs in [`without_children`]: see `Task::execute`.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -18,6 +20,7 @@ use super::run::{Context, Failed};
 use cuda_rt_runtime::Result;
 use cuda_rt_runtime::Stream;
 use cuda_rt_runtime::TimedEvent;
+use cuda_rt_runtime::driver::process::without_children;
 use cuda_rt_runtime::{Bundle, PinnedBuffer};
 use cuda_rt_runtime::{Idle, Live, StreamTag};
 
@@ -102,7 +105,8 @@ pub(super) fn source<D: Live, I, T>(
         let filled = slot.host(|buffer| -> Result<_, Cause> {
             let _scope = context.scope();
             let started = context.clock.now_ns();
-            let Some((item, len)) = next(buffer).map_err(Cause::Host)? else {
+            let next = without_children(|| next(buffer));
+            let Some((item, len)) = next.map_err(Cause::Host)? else {
                 return Ok(None);
             };
             context.worked(index, started);
@@ -135,7 +139,9 @@ pub(super) fn generate<D: Live, S: StreamTag<Device = D>, I, R: Bundle<Device = 
             break;
         }
         context.at(index);
-        let Some(item) = items.next() else { break };
+        let Some(item) = without_children(|| items.next()) else {
+            break;
+        };
         let made = slot
             .on(stream, |output| {
                 context.around(index, stream, || body(stream, &item, output))
@@ -237,7 +243,7 @@ pub(super) fn sink<D: Live, I, T>(
         let read = slot.host(|buffer| {
             let _scope = context.scope();
             let started = context.clock.now_ns();
-            let read = body(item, &buffer[..len]);
+            let read = without_children(|| body(item, &buffer[..len]));
             context.worked(index, started);
             read
         });
@@ -272,7 +278,8 @@ pub(super) fn sink_in_order<D: Live, I, T, O, F: FnMut(O) -> Result<(), BoxError
         let worked = slot.host(|buffer| {
             let _scope = context.scope();
             let started = context.clock.now_ns();
-            (work(item, &buffer[..len]), context.clock.now_ns() - started)
+            let worked = without_children(|| work(item, &buffer[..len]));
+            (worked, context.clock.now_ns() - started)
         });
         // This waits for the download.
         let (result, work_ns) = worked.map_err(|error| context.fail_at(-1, index, error))?;
@@ -282,7 +289,7 @@ pub(super) fn sink_in_order<D: Live, I, T, O, F: FnMut(O) -> Result<(), BoxError
         let finished = ticket.finish(&context.clock, |finish| {
             let _scope = context.scope();
             let started = context.clock.now_ns();
-            finish(result)?;
+            without_children(|| finish(result))?;
             // The wait for earlier items does not count as work.
             context.worked(index, started - work_ns.min(started));
             Ok(())

@@ -3,10 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cuda_rt_runtime::driver::{DeviceAddress, RawStream};
+use cuda_rt_runtime::observability::{HeldEvents, hold_events};
 use cuda_rt_runtime::{Captured, DeviceBuffer, Live, Stream, StreamTag};
 
 use crate::element::{Real, Transform};
@@ -240,6 +242,27 @@ impl<I, O, S: StreamTag> Plan<I, O, S> {
     }
 }
 
+/// A locked work area. Events wait until the lock is free: a subscriber may call this plan.
+pub(crate) struct Workspace<'a, S: StreamTag> {
+    locked: MutexGuard<'a, DeviceBuffer<MaybeUninit<u8>, S>>,
+    // Dropped after the lock, by the order of the fields.
+    _held: HeldEvents,
+}
+
+impl<S: StreamTag> Deref for Workspace<'_, S> {
+    type Target = DeviceBuffer<MaybeUninit<u8>, S>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.locked
+    }
+}
+
+impl<S: StreamTag> DerefMut for Workspace<'_, S> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.locked
+    }
+}
+
 impl<S: StreamTag> Library<S> {
     /// FFT-LIBRARY-1 must hold for the handle.
     #[track_caller]
@@ -256,8 +279,12 @@ impl<S: StreamTag> Library<S> {
     }
 
     /// The work area, for one call, which states that it writes it.
-    pub(crate) fn workspace(&self) -> MutexGuard<'_, DeviceBuffer<MaybeUninit<u8>, S>> {
-        self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn workspace(&self) -> Workspace<'_, S> {
+        let held = hold_events();
+        Workspace {
+            locked: self.workspace.lock().unwrap_or_else(PoisonError::into_inner),
+            _held: held,
+        }
     }
 
     /// Makes one call of cuFFT on `stream`, with the handle set to it and to the work area.

@@ -43,7 +43,8 @@ pub use self::scope::{DoneScope, done_scope};
 use self::thread::{Thread, check_process, contain};
 use crate::order::stream_ref::StreamId;
 use crate::order::unless::unwound;
-use cuda_rt_driver::process::Process;
+use cuda_rt_driver::host_function;
+use cuda_rt_driver::process::{Process, without_children};
 use cuda_rt_driver::{Backend, DriverResult, ErrorCode};
 
 /// Time after an arrival or a completion in which the thread asks without pause.
@@ -259,7 +260,10 @@ impl Watcher {
             return Some(Answer::Cancelled);
         }
         // A question that unwinds ends this wait, and no other.
-        let asked = catch_unwind(AssertUnwindSafe(|| self.question.ask())).unwrap_or_else(|payload| {
+        // A simulated device may run a kernel's body here, and a subscriber may be told of an error:
+        // a child of `fork` does not leave them (`contain`).
+        let ask = AssertUnwindSafe(|| without_children(|| self.question.ask()));
+        let asked = catch_unwind(ask).unwrap_or_else(|payload| {
             // The drop of the payload may panic again.
             std::mem::forget(payload);
             Err(unwound("cuEventQuery"))
@@ -267,8 +271,9 @@ impl Watcher {
         match asked {
             Ok(false) => None,
             Ok(true) => Some(Answer::Over(Ok(()))),
-            // The process ends. No user code may run now, and nobody joins this thread.
-            Err(error) if error.code() == ErrorCode::DEINITIALIZED => loop {
+            // The process ends. No user code may run now, and nobody joins this thread. (The code
+            // alone does not say so: an injected fault has it too.)
+            Err(error) if error.code() == ErrorCode::DEINITIALIZED && host_function::process_ends() => loop {
                 std::thread::park();
             },
             Err(error) => Some(Answer::Over(Err(error))),

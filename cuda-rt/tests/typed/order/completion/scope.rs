@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use cuda_rt::driver::ErrorCode;
-use cuda_rt::simulator::Call;
+use cuda_rt::simulator::{Call, Order, SimConfig};
 use cuda_rt::{Device, Handoff, PinnedBuffer, Result, done_scope};
 
 use crate::order::in_flight::{Host, Streams, configurations, nothing_is_left, process_wide};
@@ -207,4 +207,26 @@ fn attack_leak_what_a_closure_holds_and_what_the_scope_gives() {
         streams.downloading(1).on_done_in(scope, run).unwrap();
     });
     assert_eq!(over.load(Ordering::SeqCst), 1);
+}
+
+/// The code says that the process ends, which it does not.
+#[test]
+fn a_query_that_fails_as_at_the_end_of_the_process_ends_the_scope() {
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || {
+        let done = Device::simulated(SimConfig::new().order(Order::Lazy), |gpu| {
+            let host = Streams::new(&gpu).downloading(7);
+            let simulator = gpu.simulator().unwrap();
+            simulator.fail_next(Call::QueryEvent, ErrorCode::DEINITIALIZED);
+            let told = Mutex::new(None);
+            done_scope(|scope| {
+                let run = |host: Result<Host<_>>| *told.lock().unwrap() = Some(host.map(drop));
+                host.on_done_in(scope, run).unwrap();
+            });
+            told.into_inner().unwrap().unwrap().unwrap_err()
+        });
+        ended.send(done.unwrap()).unwrap();
+    });
+    let error = end.recv_timeout(Duration::from_secs(60)).expect("the scope ends");
+    assert_eq!(error.driver().unwrap().code(), ErrorCode::DEINITIALIZED);
 }
