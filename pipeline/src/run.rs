@@ -231,9 +231,9 @@ impl<D: Live> Task<'_, D> {
     /// Runs the stage to its end. By then the body's values are dropped, also after a panic: the
     /// neighbouring stages find their channels closed, and the slots are back in their rings.
     ///
-    /// A child of `fork` does not leave a closure of the stage: on a thread of the pipeline it would
-    /// go on with what the other closures borrow. The other threads do not exist in the child, and
-    /// its next threads take their stacks.
+    /// A child of `fork` does not leave a closure of the stage: on a thread of the pipeline it
+    /// would go on with what the other closures borrow. The other threads do not exist in the
+    /// child, and its next threads take their stacks.
     fn execute(self, context: &Context<'_, D>) -> Result<(), Failed> {
         // The body is dropped after a panic, so no code sees its half-done state again.
         let outcome = catch_unwind(AssertUnwindSafe(|| without_children(|| (self.body)(context))))

@@ -164,10 +164,10 @@ pub fn verify(ptx: &str) -> Result<Verified, Refusal> {
 
 /// Makes a text provable. It leaves hints out. It writes a trap before each `exit`, and
 /// instructions that are exact for NaNs where someone may look at their bits, and for null where
-/// it may stand beside an address of shared or local memory. It adds an instruction to each loop that
-/// may never end, so that NVIDIA's compiler keeps the loop. If the proof fails, it writes a value
-/// into the registers that a path reads before any write. If the proof still fails, it does the
-/// same for arguments of calls, and then for local memory.
+/// it may stand beside an address of shared or local memory. It adds an instruction to each loop
+/// that may never end, so that NVIDIA's compiler keeps the loop. If the proof fails, it writes a
+/// value into the registers that a path reads before any write. If the proof still fails, it does
+/// the same for arguments of calls, and then for local memory.
 ///
 /// # Errors
 /// A part of the text that cannot be read.

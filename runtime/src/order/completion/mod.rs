@@ -260,8 +260,8 @@ impl Watcher {
             return Some(Answer::Cancelled);
         }
         // A question that unwinds ends this wait, and no other.
-        // A simulated device may run a kernel's body here, and a subscriber may be told of an error:
-        // a child of `fork` does not leave them (`contain`).
+        // A simulated device may run a kernel's body here, and a subscriber may be told of an
+        // error: a child of `fork` does not leave them (`contain`).
         let ask = AssertUnwindSafe(|| without_children(|| self.question.ask()));
         let asked = catch_unwind(ask).unwrap_or_else(|payload| {
             // The drop of the payload may panic again.
