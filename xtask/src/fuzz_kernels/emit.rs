@@ -28,14 +28,20 @@ integers! {
     u64 div_u64 rem_u64 euclid_u64;
     i64 div_i64 rem_i64 euclid_i64;
 }
+// -0.0 is smaller than 0.0 here. LLVM's code generator takes `if b < a { b } else { a }` for a
+// minimum that does not say which of both zeros it gives, on each target that has one.
 macro_rules! floats {
     ($($t:ident $canonical:ident $min:ident $max:ident $nan:literal;)*) => { $(
         #[inline(always)]
         fn $canonical(a: $t) -> $t { if a.is_nan() { $t::from_bits($nan) } else { a } }
         #[inline(always)]
-        fn $min(a: $t, b: $t) -> $t { if b < a { b } else { a } }
+        fn $min(a: $t, b: $t) -> $t {
+            if b < a || (b == a && b.is_sign_negative()) { b } else { a }
+        }
         #[inline(always)]
-        fn $max(a: $t, b: $t) -> $t { if b > a { b } else { a } }
+        fn $max(a: $t, b: $t) -> $t {
+            if b > a || (b == a && b.is_sign_positive()) { b } else { a }
+        }
     )* };
 }
 floats! {

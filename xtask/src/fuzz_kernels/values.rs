@@ -91,6 +91,8 @@ pub(super) fn binary(operator: Binary, ty: Ty, a: Bits, b: Bits) -> Bits {
             match operator {
                 Binary::Rem => a % b,
                 Binary::RemEuclid => a.rem_euclid(b),
+                Binary::Min => if b < a || (b == a && b.is_sign_negative()) { b } else { a },
+                Binary::Max => if b > a || (b == a && b.is_sign_positive()) { b } else { a },
                 _ => a.mul_add(b, a),
             }
         }).bits());
@@ -134,22 +136,7 @@ where
         Binary::Sub => a - b,
         Binary::Mul => a * b,
         Binary::Div => a / b,
-        // This compares, because `f32::min` may return either of two zeros.
-        Binary::Min => {
-            if b < a {
-                b
-            } else {
-                a
-            }
-        }
-        Binary::Max => {
-            if b > a {
-                b
-            } else {
-                a
-            }
-        }
-        Binary::Rem | Binary::RemEuclid | Binary::MulAdd => other(a, b),
+        Binary::Rem | Binary::RemEuclid | Binary::Min | Binary::Max | Binary::MulAdd => other(a, b),
         _ => unreachable!("of integers only"),
     }
 }
